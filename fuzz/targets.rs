@@ -65,7 +65,7 @@ fn answer(accepted: Accepted) {
         Accepted::Call(run) | Accepted::Handshake(run, _) => drive(run),
         Accepted::Refused(refusal) => check(&refusal.body),
         Accepted::Batch(parts) => parts.into_iter().for_each(answer),
-        Accepted::Noted | Accepted::Stray(_) => {}
+        Accepted::Noted | Accepted::Misrouted(_) => {}
     }
 }
 

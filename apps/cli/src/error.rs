@@ -34,11 +34,13 @@ pub(crate) struct CliError {
     kind: Kind,
     what: String,
     remedy: Option<String>,
+    /// Further failures of the same command.
+    others: Vec<CliError>,
 }
 
 impl CliError {
     pub(crate) fn new(kind: Kind, what: impl fmt::Display) -> Self {
-        Self { kind, what: what.to_string(), remedy: None }
+        Self { kind, what: what.to_string(), remedy: None, others: Vec::new() }
     }
 
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
@@ -60,12 +62,18 @@ impl CliError {
         self
     }
 
+    /// Adds another failure, which is printed after this one.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.others.push(other);
+        self
+    }
+
     /// Returns the remedy, if one is set.
     pub(crate) fn next_step(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
 
-    /// Prints the message and the remedy to standard error, and returns the exit code.
+    /// Prints the message and the remedy of each failure to standard error, and returns the exit code.
     ///
     /// Text from a server is escaped and indented. It cannot control the terminal or imitate other
     /// output of the program.
@@ -77,6 +85,9 @@ impl CliError {
                 true => format!("  try: {}", text::line(remedy)),
                 false => print::hanging("  try: ", "       ", remedy),
             });
+        }
+        for other in &self.others {
+            other.tell();
         }
         ExitCode::from(self.kind as u8)
     }

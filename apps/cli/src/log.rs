@@ -29,9 +29,10 @@ use tracing::{
     subscriber::set_global_default,
 };
 use tracing_subscriber::{
+    field::RecordFields,
     filter::Targets,
     fmt::{
-        FmtContext, FormatEvent, FormatFields, MakeWriter,
+        FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter,
         format::Writer,
         time::{FormatTime, SystemTime},
     },
@@ -78,7 +79,7 @@ pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
         .with_max_level(LevelFilter::TRACE);
     let _ = match format.as_deref() {
         Some("json") => {
-            let subscriber = subscriber.event_format(JsonLines).finish();
+            let subscriber = subscriber.fmt_fields(JsonFields).event_format(JsonLines).finish();
             set_global_default(subscriber.with(levels).with(rate))
         }
         _ => set_global_default(subscriber.finish().with(levels).with(rate)),
@@ -247,18 +248,17 @@ impl io::Write for LogWriter<'_> {
     }
 }
 
-/// Formats an event as a JSON object on one line: `time`, `level`, `target`, `message`, and its
-/// fields.
+/// Formats an event as a JSON object on one line: `time`, `level`, `target`, `message`, its fields,
+/// and its `spans` from the outermost to the innermost.
 struct JsonLines;
 
-impl<S, N> FormatEvent<S, N> for JsonLines
+impl<S> FormatEvent<S, JsonFields> for JsonLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(
         &self,
-        _context: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, JsonFields>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -269,11 +269,47 @@ where
         object.insert("level".into(), event.metadata().level().as_str().into());
         object.insert("target".into(), event.metadata().target().into());
         event.record(&mut Fields(&mut object));
+        let mut spans = Vec::new();
+        for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+            let mut fields = Map::new();
+            fields.insert("name".into(), span.name().into());
+            if let Some(written) = span.extensions().get::<FormattedFields<JsonFields>>() {
+                fields.extend(JsonFields::read(written));
+            }
+            spans.push(Json::Object(fields));
+        }
+        if !spans.is_empty() {
+            object.insert("spans".into(), spans.into());
+        }
         writeln!(writer, "{}", Json::Object(object))
     }
 }
 
-/// Reads the fields of an event into an object.
+/// Formats the fields of a span as a JSON object. Fields that are recorded later are a further
+/// object after it.
+struct JsonFields;
+
+impl JsonFields {
+    /// Returns the fields that were written.
+    fn read(written: &str) -> Map<String, Json> {
+        let objects = serde_json::Deserializer::from_str(written).into_iter::<Map<String, Json>>();
+        objects.flatten().flatten().collect()
+    }
+}
+
+impl<'writer> FormatFields<'writer> for JsonFields {
+    fn format_fields<R: RecordFields>(
+        &self,
+        mut writer: Writer<'writer>,
+        fields: R,
+    ) -> fmt::Result {
+        let mut object = Map::new();
+        fields.record(&mut Fields(&mut object));
+        write!(writer, "{}", Json::Object(object))
+    }
+}
+
+/// Reads the fields of an event or span into an object.
 struct Fields<'a>(&'a mut Map<String, Json>);
 
 impl Fields<'_> {
@@ -316,7 +352,53 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use super::{CallLines, CallRate, LogWriter, Queued};
+    use serde_json::{Value, json};
+    use tracing::{field::Empty, subscriber::with_default};
+
+    use super::{CallLines, CallRate, JsonFields, JsonLines, LogWriter, Queued};
+
+    /// A writer into shared memory.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn json_line_has_spans_with_their_fields() {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .fmt_fields(JsonFields)
+            .event_format(JsonLines)
+            .with_writer(move || writer.clone());
+        with_default(subscriber.finish(), || {
+            tracing::info!("without spans");
+            let run = tracing::debug_span!("task.run", tool = "a \"b\"", epoch = Empty).entered();
+            run.record("epoch", 7u64);
+            let _commit = tracing::debug_span!("store.commit", changes = 2u64).entered();
+            tracing::warn!(task_id = "x", "inside");
+        });
+        let written = written.0.lock().unwrap();
+        let lines: Vec<Value> = String::from_utf8_lossy(&written)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert!(lines[0].get("spans").is_none(), "{}", lines[0]);
+        let spans = json!([
+            {"name": "task.run", "tool": "a \"b\"", "epoch": 7},
+            {"name": "store.commit", "changes": 2},
+        ]);
+        assert_eq!((&lines[1]["spans"], &lines[1]["task_id"]), (&spans, &json!("x")));
+    }
 
     #[test]
     fn caller_above_rate_limit_loses_only_its_own_lines() {

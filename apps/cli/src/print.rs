@@ -72,9 +72,10 @@ pub(crate) fn page(text: &str) -> io::Result<()> {
     to_stdout(&painted(text, *IS_SHOWN, console::colors_enabled()))
 }
 
-/// Writes a message to standard error. Ignores a closed standard error.
+/// Writes a message to standard error, wrapped between words on a terminal. Ignores a closed
+/// standard error.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
+    let _ = writeln!(io::stderr().lock(), "{}", wrapped(&visible(text), columns()));
 }
 
 /// Writes a message that may have styles to standard error.
@@ -168,14 +169,56 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Wraps text at the terminal's width. The first line starts with `first`, all others with `rest`.
 pub(crate) fn hanging(first: &str, rest: &str, text: &str) -> String {
-    let width = Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
-    hanging_within(first, rest, text, width)
+    hanging_within(first, rest, text, columns())
+}
+
+/// Returns the width of the terminal of standard error. A narrow terminal wraps lines itself.
+fn columns() -> Option<usize> {
+    const NARROWEST: usize = 20;
+    let columns = Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
+    columns.filter(|columns| *columns >= NARROWEST)
+}
+
+/// Wraps the lines of a message between words. Continuation lines are indented.
+fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    let Some(columns) = columns else { return Cow::Borrowed(text) };
+    let room = columns - 1;
+    if text.lines().all(|line| measure_text_width(line) <= room) {
+        return Cow::Borrowed(text);
+    }
+    let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, room)).collect();
+    Cow::Owned(lines.join("\n"))
+}
+
+/// Wraps a line between words. A word that is too long stays whole, and so does a command of this
+/// program with all text after it: a line break inside would break copy and paste.
+fn wrapped_line(line: &str, room: usize) -> String {
+    if measure_text_width(line) <= room {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len() + 2;
+    let indent = " ".repeat(indent.min(room / 2));
+    let (mut out, mut used, mut has_word) = (String::with_capacity(line.len() + 8), 0, false);
+    let mut left = line;
+    while !left.is_empty() {
+        let is_command = left.trim_start_matches('`').starts_with("outlive ");
+        let end = left.find(' ').filter(|_| !is_command).map_or(left.len(), |space| space + 1);
+        let word;
+        (word, left) = left.split_at(end);
+        if has_word && used + measure_text_width(word.trim_end_matches(' ')) > room {
+            out.truncate(out.trim_end_matches(' ').len());
+            out.extend(["\n", &indent]);
+            (used, has_word) = (indent.len(), false);
+        }
+        out.push_str(word);
+        used += measure_text_width(word);
+        has_word |= word != " ";
+    }
+    out
 }
 
 fn hanging_within(first: &str, rest: &str, text: &str, width: Option<usize>) -> String {
-    /// A narrower terminal wraps the lines itself.
-    const NARROWEST: usize = 20;
-    let room = width.filter(|width| *width >= NARROWEST).map(|width| width - 1);
+    let room = width.map(|width| width - 1);
     let mut out = String::with_capacity(text.len() + 16);
     let (mut prefix, mut ends) = (first, "");
     for line in text::lines(text).trim_end_matches('\n').split('\n') {
@@ -260,7 +303,7 @@ fn log_color(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Paint, hanging_within, log_color, one_event, paint, painted, visible};
+    use super::{Paint, hanging_within, log_color, one_event, paint, painted, visible, wrapped};
 
     #[test]
     fn only_paint_of_the_program_becomes_escape_sequences() {
@@ -293,6 +336,28 @@ mod tests {
             hanging_within("| ", "| ", "some words that are long", Some(21)).lines().count(),
             2
         );
+    }
+
+    #[test]
+    fn message_is_wrapped_between_words_with_indent() {
+        let said = "the command is empty or has an unclosed quote\n  short\n";
+        let lines = "the command is empty or has\n  an unclosed quote\n  short\n";
+        assert_eq!(wrapped(said, Some(30)), lines);
+        assert_eq!(wrapped(said, Some(80)), said);
+        assert_eq!(wrapped(said, None), said);
+        let indented = wrapped("  host: example.com and other words", Some(24));
+        assert_eq!(indented, "  host: example.com and\n    other words");
+    }
+
+    #[test]
+    fn message_with_long_word_or_command_keeps_it_whole() {
+        let url = format!("open https://example.com/{}", "a".repeat(40));
+        assert_eq!(wrapped(&url, Some(30)), url.replacen(' ', "\n  ", 1));
+        let said = "input required; answer with: outlive tasks answer 01HX --accept";
+        let lines = "input required; answer with:\n  outlive tasks answer 01HX --accept";
+        assert_eq!(wrapped(said, Some(40)), lines);
+        let said = "Not logged in. Run `outlive login URL` to log in.";
+        assert_eq!(wrapped(said, Some(30)), "Not logged in. Run\n  `outlive login URL` to log in.");
     }
 
     #[test]

@@ -17,10 +17,12 @@ use crate::{echo, place::Place};
 pub(super) fn server(config: TaskConfig) -> Result<Server, BuildError> {
     let config = config
         .poll_rate(None)
-        // All callers are one caller here, so the limit covers all of them.
+        // All callers are one caller here, and ended tasks stay for a day, so the limits per caller
+        // would end a measurement.
         .max_tasks_per_caller(100_000_000)
-        .max_store_bytes_per_caller(u64::MAX)
-        .max_store(u64::MAX);
+        .max_store_bytes_per_caller(1 << 40)
+        .max_anonymous_store(1 << 40)
+        .max_store(1 << 40);
     let tool = echo::tool().description("Returns its argument").task(TaskPolicy::Always);
     Server::builder("bench", "1.0.0").tool(tool).tasks(config).build()
 }

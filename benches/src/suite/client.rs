@@ -63,7 +63,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     }
     eprintln!("measuring clients");
     let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
-    report.title("the client, 64 tools/call in flight");
+    report.title("The client, 64 tools/call in flight");
     for (at, name) in pairs {
         let (Some(ours), Some(theirs)) = (series.get(at), series.get(at + 1)) else { continue };
         if peer.is_none() {
@@ -73,7 +73,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         report.ratio(&format!("{name}, Outlive / rmcp (calls/s)"), rate);
         let cpu = ours.ratio(theirs, |slice: &Slice| slice.cpu);
         report.ratio(&format!("{name}, Outlive / rmcp (CPU)"), cpu);
-        let name = format!("client, {name}, calls/s of rmcp's client");
+        let name = format!("client, {name}, calls/s relative to rmcp's client");
         report.bar(Bar::at_least(&name, Some(rate.spread.median), 1.5, "x"));
     }
     report.series(&series);

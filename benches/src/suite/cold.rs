@@ -91,7 +91,7 @@ fn slice(start: &Start<'_>) -> Result<Slice> {
 fn tell(series: &[Series], report: &mut Report) {
     let [control, ours, control_pipe, ours_pipe, peers @ ..] = series else { return };
     let millis = |slice: &Slice| 1_000.0 / slice.rate;
-    report.title("cold start, from the start of the process to the answer of the first call");
+    report.title("Cold start, from the start of the process to the first response");
     report.ratio("Outlive / bare axum, HTTP (time)", ours.ratio(control, millis));
     report.ratio("Outlive / blocking loop, stdio (time)", ours_pipe.ratio(control_pipe, millis));
     for peer in peers {
@@ -102,8 +102,8 @@ fn tell(series: &[Series], report: &mut Report) {
     }
     report.series(series);
     report.say(
-        "Ticks of the system's own count of busy time are 10 ms: shares of other processes in starts that \
-         are shorter are rough.",
+        "The system counts busy time in ticks of 10 ms, so the CPU share of other processes is \
+         inexact for shorter starts.",
     );
 }
 

@@ -31,7 +31,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     let (outlive, address) = Server::listening("outlive-payload", cores)?;
     let calls = |peer: &Peer| peer.is_rust().then(|| vec!["calls".to_owned(), "1".to_owned()]);
     let others = peers.start(Serves::Calls, "2026-07-28", calls, cores);
-    report.title(&format!("payload in and out, {CONNECTIONS} kept connections"));
+    report.title(&format!("Payload in and out, {CONNECTIONS} kept connections"));
     let cpu = |slice: &Slice| slice.cpu;
     let mut at_a_mebibyte = None;
     let mut all = Vec::new();
@@ -74,6 +74,11 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         all.extend(series);
     }
     report.series(&all);
-    report.bar(Bar::at_most("1 MiB in and out, CPU of bare axum", at_a_mebibyte, 1.2, "x"));
+    report.bar(Bar::at_most(
+        "1 MiB in and out, CPU relative to bare axum",
+        at_a_mebibyte,
+        1.2,
+        "x",
+    ));
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         let text = format!("counted to {steps}");
         let load = Load::telling(address, vec![request; CONNECTIONS], &text, steps as usize)
             .with_context(|| format!("the first calls to {name}"))?;
-        anyhow::Ok(Loaded::new(&format!("{name}, {steps} told"), server, load))
+        anyhow::Ok(Loaded::new(&format!("{name}, {}", notifications(steps)), server, load))
     };
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
     for steps in [FEW, MANY] {
@@ -52,17 +52,21 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     Ok(())
 }
 
+fn notifications(count: u32) -> String {
+    format!("{count} notification{}", if count == 1 { "" } else { "s" })
+}
+
 fn tell(names: &[String], series: &[Series], report: &mut Report) {
     // Control and ours with few, the same with many; then each peer with few and with many.
     let [control_few, ours_few, control_many, ours_many, peers @ ..] = series else { return };
     let cpu = |slice: &Slice| slice.cpu;
     report.title(&format!(
-        "a call with progress, {CONNECTIONS} kept connections, {FEW} or {MANY} notifications"
+        "A call with progress, {CONNECTIONS} kept connections, {FEW} or {MANY} notifications"
     ));
     let few = ours_few.ratio(control_few, cpu);
-    report.ratio(&format!("Outlive / bare axum, {FEW} told (CPU)"), few);
+    report.ratio(&format!("Outlive / bare axum, {} (CPU)", notifications(FEW)), few);
     let many = ours_many.ratio(control_many, cpu);
-    report.ratio(&format!("Outlive / bare axum, {MANY} told (CPU)"), many);
+    report.ratio(&format!("Outlive / bare axum, {} (CPU)", notifications(MANY)), many);
     for pair in peers.chunks_exact(2) {
         for (theirs, ours) in pair.iter().zip([ours_few, ours_many]) {
             report.ratio(&format!("{} / Outlive (CPU)", theirs.name), theirs.ratio(ours, cpu));
@@ -77,6 +81,6 @@ fn tell(names: &[String], series: &[Series], report: &mut Report) {
         report.figure(&format!("{name}, each notification (CPU)"), each, " µs");
         report.figure(&format!("{name}, the call without (CPU)"), few - each, " µs");
     }
-    let name = format!("a call with {MANY} notifications, CPU of bare axum");
+    let name = format!("a call with {MANY} notifications, CPU relative to bare axum");
     report.bar(Bar::at_most(&name, Some(many.spread.median), 1.2, "x"));
 }

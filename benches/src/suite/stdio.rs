@@ -39,7 +39,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     eprintln!("measuring calls on a pipe");
     let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
     let [control, outlive, control_one, outlive_one] = &series[..] else { return Ok(()) };
-    report.title("tools/call on stdio");
+    report.title("Tools/call on stdio");
     let (rate, cpu) = (|slice: &Slice| slice.rate, |slice: &Slice| slice.cpu);
     let many = outlive.ratio(control, rate);
     report.ratio("64 in flight, Outlive / blocking loop (calls/s)", many);
@@ -53,7 +53,7 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     report.series(&series);
     let share = Some(many.spread.median * 100.0);
     report.bar(Bar::at_least(
-        "stdio, 64 in flight, calls/s of the blocking loop",
+        "stdio, 64 in flight, calls/s relative to the blocking loop",
         share,
         80.0,
         "%",

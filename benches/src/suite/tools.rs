@@ -55,7 +55,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
     eprintln!("measuring tools");
     let series = slices::take(&mut targets, plan.rounds, plan.slice)?;
     let cpu = |slice: &Slice| slice.cpu;
-    report.title(&format!("tools registered, one of them called, {CONNECTIONS} kept connections"));
+    report.title(&format!("Tools registered, one of them called, {CONNECTIONS} kept connections"));
     let mut most = None;
     for (at, (one, first)) in series.iter().zip(&firsts).enumerate() {
         if at != *first {
@@ -67,7 +67,12 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         }
     }
     report.series(&series);
-    report.bar(Bar::at_most("a call among 10,000 tools, CPU of one alone", most, 1.1, "x"));
+    report.bar(Bar::at_most(
+        "a call among 10,000 tools, CPU relative to a single tool",
+        most,
+        1.1,
+        "x",
+    ));
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use super::{
     login::Login,
     params::Params,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply},
+    reply::{ErrorReply, Reply},
     state::ProxyState,
 };
 
@@ -38,9 +38,9 @@ pub(super) async fn authorize(proxy: &ProxyState, request: &Request<Bytes>) -> R
     };
     match parse_login(proxy, &params, id, uri) {
         Ok(login) => consent::ask(proxy, request.headers(), id, &client, login).await,
-        Err(fault) => {
+        Err(error) => {
             let state = params.get("state").filter(|_| !params.doubled(&["state"]));
-            mistake(fault, uri, state, &proxy.issuer)
+            mistake(error, uri, state, &proxy.issuer)
         }
     }
 }
@@ -68,7 +68,7 @@ fn parse_login(
     params: &Params,
     id: &str,
     uri: RedirectUri<'_>,
-) -> Result<Login, Fault> {
+) -> Result<Login, ErrorReply> {
     const ONCE: &[&str] = &[
         "response_type",
         "response_mode",
@@ -79,15 +79,15 @@ fn parse_login(
         "request",
         "request_uri",
     ];
-    let invalid = |why| Fault::new("invalid_request", why);
+    let invalid = |why| ErrorReply::new("invalid_request", why);
     if params.doubled(ONCE) {
         return Err(invalid("duplicate parameter"));
     }
     if params.get("request").is_some() || params.get("request_uri").is_some() {
-        return Err(Fault::new("request_not_supported", "send plain parameters"));
+        return Err(ErrorReply::new("request_not_supported", "send plain parameters"));
     }
     if params.get("response_type") != Some("code") {
-        return Err(Fault::new("unsupported_response_type", "`response_type` must be `code`"));
+        return Err(ErrorReply::new("unsupported_response_type", "`response_type` must be `code`"));
     }
     if params.get("response_mode").is_some_and(|mode| mode != "query") {
         return Err(invalid("`response_mode` must be `query`"));

@@ -6,7 +6,7 @@ use outlive_auth::fetch::form;
 use super::{
     page,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply, empty, guard},
+    reply::{ErrorReply, Reply, empty, guard},
 };
 
 /// Returns a page with an error for the user, if the error must not go to the client.
@@ -35,14 +35,14 @@ pub(super) fn redirect(url: &str) -> Reply {
 /// Returns a page that shows the user an error in a client's request. Does not redirect: the user
 /// has not consented, and the redirect URI may belong to an attacker.
 pub(super) fn mistake(
-    fault: Fault,
+    error: ErrorReply,
     redirect_uri: RedirectUri<'_>,
     state: Option<&str>,
     issuer: &str,
 ) -> Reply {
-    let with = [("error", fault.error), ("error_description", fault.description)];
+    let with = [("error", error.code), ("error_description", error.description)];
     let link = client_url(redirect_uri, state, issuer, with);
-    let what = format!("{} ({})", fault.description, fault.error);
+    let what = format!("{} ({})", error.description, error.code);
     page::reply(StatusCode::BAD_REQUEST, &page::mistake(&what, redirect_uri.host(), &link))
 }
 

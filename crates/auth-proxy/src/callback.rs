@@ -13,11 +13,12 @@ use super::{
     login::{Underway, login_cookie},
     params::Params,
     provider_client::ProviderError,
-    reply::{Fault, Reply},
+    reply::{ErrorReply, Reply},
     state::ProxyState,
 };
 
-const DENIED: Fault = Fault::new("access_denied", "this user is not permitted to use this server");
+const DENIED: ErrorReply =
+    ErrorReply::new("access_denied", "this user is not permitted to use this server");
 
 pub(super) async fn callback(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
     let params = Params::read(request.uri().query().unwrap_or_default());
@@ -31,7 +32,7 @@ pub(super) async fn callback(proxy: &ProxyState, request: &Request<Bytes>) -> Re
     };
     let mut reply = match finished(proxy, &params, state, &underway).await {
         Ok(code) => underway.login.back(&proxy.issuer, [("code", code.as_str())]),
-        Err(fault) => underway.login.refused(&proxy.issuer, fault),
+        Err(error) => underway.login.refused(&proxy.issuer, error),
     };
     reply.headers_mut().extend(proxy.cookies.unset(&name).map(|gone| (header::SET_COOKIE, gone)));
     reply
@@ -43,31 +44,31 @@ async fn finished(
     params: &Params,
     state: &str,
     underway: &Underway,
-) -> Result<String, Fault> {
+) -> Result<String, ErrorReply> {
     if params.doubled(&["code", "error", "iss"]) {
-        return Err(Fault::new(
+        return Err(ErrorReply::new(
             "server_error",
             "the response of the provider has a duplicate parameter",
         ));
     }
-    let known = proxy.provider.endpoints().await.map_err(fault)?;
+    let known = proxy.provider.endpoints().await.map_err(error_reply)?;
     if let (Some(said), Some(issuer)) = (params.get("iss"), &known.issuer)
         && said != issuer
     {
-        return Err(Fault::new("server_error", "the response is from another provider"));
+        return Err(ErrorReply::new("server_error", "the response is from another provider"));
     }
     if let Some(error) = params.get("error") {
         return Err(forwarded(error));
     }
     let code = params.get("code");
-    let code = code.ok_or(Fault::new("server_error", "the provider returned no code"))?;
+    let code = code.ok_or(ErrorReply::new("server_error", "the provider returned no code"))?;
     let Underway { login, verifier, nonce } = underway;
     let exchanged = proxy.provider.exchange(&proxy.callback(), code, verifier, nonce).await;
-    let (tokens, identity) = exchanged.map_err(fault)?;
+    let (tokens, identity) = exchanged.map_err(error_reply)?;
     // The entry is stored after the login, so that only a user who can log in causes one.
     let used = key("used", state);
     if !proxy.logins.put_if_absent(&used, String::new(), proxy.spans.login).await? {
-        return Err(Fault::new("server_error", "this response was already used"));
+        return Err(ErrorReply::new("server_error", "this response was already used"));
     }
     if proxy.allow_user.as_ref().is_some_and(|allows| !allows(&identity)) {
         tracing::info!(subject = %identity.subject.escape_debug(), "rejecting a login: the user is not permitted");
@@ -76,30 +77,30 @@ async fn finished(
     }
     match proxy.scopes.granted(&identity, &login.scopes) {
         Ok(scopes) => grant::create(proxy, login, identity, scopes, &tokens).await,
-        Err(fault) => {
+        Err(error) => {
             proxy.provider.revoke(&tokens).await;
-            Err(fault)
+            Err(error)
         }
     }
 }
 
 /// Maps an error of the provider to a fixed description, so that the provider's text does not reach
 /// the client.
-fn forwarded(error: &str) -> Fault {
+fn forwarded(error: &str) -> ErrorReply {
     match error {
         "access_denied" | "consent_required" => {
-            Fault::new("access_denied", "the identity provider or the user denied access")
+            ErrorReply::new("access_denied", "the identity provider or the user denied access")
         }
-        "temporarily_unavailable" => Fault::UNAVAILABLE,
-        _ => Fault::new("server_error", "the identity provider returned an error"),
+        "temporarily_unavailable" => ErrorReply::UNAVAILABLE,
+        _ => ErrorReply::new("server_error", "the identity provider returned an error"),
     }
 }
 
-fn fault(error: ProviderError) -> Fault {
+fn error_reply(error: ProviderError) -> ErrorReply {
     match error {
         ProviderError::Refused => {
-            Fault::new("server_error", "the identity provider returned an error")
+            ErrorReply::new("server_error", "the identity provider returned an error")
         }
-        ProviderError::Unavailable => Fault::UNAVAILABLE,
+        ProviderError::Unavailable => ErrorReply::UNAVAILABLE,
     }
 }

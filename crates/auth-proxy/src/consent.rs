@@ -16,7 +16,7 @@ use super::{
     page::{self, ConsentPage},
     params::Params,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply},
+    reply::{ErrorReply, Reply},
     state::ProxyState,
 };
 
@@ -96,7 +96,8 @@ pub(super) async fn respond(proxy: &ProxyState, request: &Request<Bytes>) -> Rep
         return error_page(StatusCode::FORBIDDEN, foreign);
     };
     if params.get("decision") != Some("allow") {
-        return login.refused(&proxy.issuer, Fault::new("access_denied", "the user denied access"));
+        return login
+            .refused(&proxy.issuer, ErrorReply::new("access_denied", "the user denied access"));
     }
     let remembered = remember(proxy, headers, &login);
     let mut reply = forward(proxy, login).await;
@@ -107,7 +108,7 @@ pub(super) async fn respond(proxy: &ProxyState, request: &Request<Bytes>) -> Rep
 /// Redirects the browser to the provider, and sets the cookie of the login.
 async fn forward(proxy: &ProxyState, login: Login) -> Reply {
     let (Some(state), Some(verifier), Some(nonce)) = (random(), random(), random()) else {
-        return login.refused(&proxy.issuer, Fault::UNAVAILABLE);
+        return login.refused(&proxy.issuer, ErrorReply::UNAVAILABLE);
     };
     let page = proxy.provider.login_page(&proxy.callback(), &state, &verifier, &nonce).await;
     let underway = Underway { login, verifier, nonce };
@@ -123,9 +124,12 @@ async fn forward(proxy: &ProxyState, login: Login) -> Reply {
         }
         (Ok(_), None) => login.refused(
             &proxy.issuer,
-            Fault::new("invalid_request", "the parameters of the login are too long for a cookie"),
+            ErrorReply::new(
+                "invalid_request",
+                "the parameters of the login are too long for a cookie",
+            ),
         ),
-        (Err(_), _) => login.refused(&proxy.issuer, Fault::UNAVAILABLE),
+        (Err(_), _) => login.refused(&proxy.issuer, ErrorReply::UNAVAILABLE),
     }
 }
 

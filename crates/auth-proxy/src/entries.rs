@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{login_store::LoginStoreError, reply::Fault, state::ProxyState};
+use super::{login_store::LoginStoreError, reply::ErrorReply, state::ProxyState};
 
 /// Returns the key of an entry in the login store.
 pub(super) fn key(kind: &str, name: &str) -> String {
@@ -18,12 +18,12 @@ pub(super) async fn put_unless_ended(
     id: &str,
     kind: &str,
     value: &impl Serialize,
-) -> Result<(), Fault> {
+) -> Result<(), ErrorReply> {
     let place = key(kind, id);
     put(proxy, &place, value, proxy.spans.refresh).await?;
     if proxy.logins.get(&key("ended", id)).await?.is_some() {
         proxy.logins.delete(&place).await?;
-        return Err(Fault::USED);
+        return Err(ErrorReply::USED);
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use super::{
     login_store::LoginStoreError,
     provider_client::ProviderTokens,
     provider_token::renew,
-    reply::Fault,
+    reply::ErrorReply,
     scope_list,
     state::ProxyState,
 };
@@ -64,11 +64,11 @@ pub(super) struct Taken {
 }
 
 /// Returns the granted scopes, reduced to the requested ones.
-fn narrowed(granted: &Scopes, asked: Option<&str>) -> Result<Scopes, Fault> {
+fn narrowed(granted: &Scopes, asked: Option<&str>) -> Result<Scopes, ErrorReply> {
     let Some(asked) = asked else { return Ok(granted.clone()) };
     let given = Scopes::of(asked.split(' ').filter(|scope| granted.contains(scope)));
     match given.is_empty() && !granted.is_empty() {
-        true => Err(Fault::new("invalid_scope", "none of the requested scopes was granted")),
+        true => Err(ErrorReply::new("invalid_scope", "none of the requested scopes was granted")),
         false => Ok(given),
     }
 }
@@ -88,8 +88,8 @@ pub(super) async fn create(
     identity: Identity,
     scopes: Scopes,
     tokens: &ProviderTokens,
-) -> Result<String, Fault> {
-    let id = random().ok_or(Fault::UNAVAILABLE)?;
+) -> Result<String, ErrorReply> {
+    let id = random().ok_or(ErrorReply::UNAVAILABLE)?;
     let grant = Grant {
         subject: identity.subject,
         tenant: identity.tenant,
@@ -102,7 +102,7 @@ pub(super) async fn create(
     let redirect_uri = Some(login.redirect_uri.clone());
     let ticket = Ticket { grant: id, number: 0, until: proxy.after(CODE), redirect_uri };
     let context = ["code", &login.client_digest, &login.challenge];
-    proxy.keys.seal(&ticket, &context).ok_or(Fault::UNAVAILABLE)
+    proxy.keys.seal(&ticket, &context).ok_or(ErrorReply::UNAVAILABLE)
 }
 
 /// Opens a code with its client and verifier.
@@ -127,32 +127,32 @@ pub(super) async fn swap(
     ticket: &Ticket,
     client: &str,
     scopes: Option<&str>,
-) -> Result<Taken, Fault> {
+) -> Result<Taken, ErrorReply> {
     if proxy.now() >= ticket.until {
-        return Err(Fault::USED);
+        return Err(ErrorReply::USED);
     }
     let turn = key("turn", &format!("{}/{}", ticket.grant, ticket.number));
     let is_mine = proxy.logins.put_if_absent(&turn, String::new(), TURN).await?;
     // Read after the reservation, so that the result of the previous exchange is visible.
     let grant: Option<Grant> = read(proxy, &key("grant", &ticket.grant)).await?;
-    let grant = grant.ok_or(Fault::USED)?;
+    let grant = grant.ok_or(ErrorReply::USED)?;
     if grant.ticket != ticket.number {
         tracing::warn!(client = %grant.client.escape_debug(), "ending a grant: its code or refresh token was used twice");
         end(proxy, &ticket.grant).await?;
-        return Err(Fault::USED);
+        return Err(ErrorReply::USED);
     }
     if !is_mine {
         // Another request is exchanging this ticket, so the client must retry.
-        return Err(Fault::UNAVAILABLE);
+        return Err(ErrorReply::UNAVAILABLE);
     }
     let taken = match narrowed(&proxy.scopes.remaining(&grant.scopes), scopes) {
         Ok(scopes) => {
             let advanced = advance(proxy, ticket, grant, client).await;
             advanced.map(|(grant, next)| Taken { grant, scopes, next })
         }
-        Err(fault) => Err(fault),
+        Err(error) => Err(error),
     };
-    if taken.as_ref().is_err_and(|fault| fault.error != Fault::USED.error) {
+    if taken.as_ref().is_err_and(|error| error.code != ErrorReply::USED.code) {
         // The ticket was not used, so it stays valid.
         proxy.logins.delete(&turn).await?;
     }
@@ -164,16 +164,16 @@ async fn advance(
     ticket: &Ticket,
     mut grant: Grant,
     client: &str,
-) -> Result<(Grant, String), Fault> {
+) -> Result<(Grant, String), ErrorReply> {
     let id = &ticket.grant;
     if ticket.number > 0 {
         // A refresh token of the proxy is valid only while that of the provider is.
         match renew(proxy, id).await {
             Ok(()) => {}
-            Err(ProviderTokenError::Unavailable) => return Err(Fault::UNAVAILABLE),
+            Err(ProviderTokenError::Unavailable) => return Err(ErrorReply::UNAVAILABLE),
             Err(ProviderTokenError::LoginRequired) => {
                 end(proxy, id).await?;
-                return Err(Fault::USED);
+                return Err(ErrorReply::USED);
             }
         }
     }
@@ -185,7 +185,8 @@ async fn advance(
         until: proxy.after(span),
         redirect_uri: None,
     };
-    let next = proxy.keys.seal(&next, &["refresh", &digest(client)]).ok_or(Fault::UNAVAILABLE)?;
+    let next =
+        proxy.keys.seal(&next, &["refresh", &digest(client)]).ok_or(ErrorReply::UNAVAILABLE)?;
     put_unless_ended(proxy, id, "grant", &grant).await?;
     put(proxy, &key("caller", &digest(&grant.caller(&proxy.issuer))), id, span).await?;
     Ok((grant, next))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     browser_reply::{back, error_page},
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply},
+    reply::{ErrorReply, Reply},
     scope_list,
 };
 
@@ -47,8 +47,8 @@ impl Login {
         }
     }
 
-    pub(super) fn refused(&self, issuer: &str, fault: Fault) -> Reply {
-        self.back(issuer, [("error", fault.error), ("error_description", fault.description)])
+    pub(super) fn refused(&self, issuer: &str, error: ErrorReply) -> Reply {
+        self.back(issuer, [("error", error.code), ("error_description", error.description)])
     }
 }
 

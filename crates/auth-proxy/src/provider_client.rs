@@ -241,7 +241,9 @@ impl ProviderClient {
         let headers = self.authenticate(&endpoints, &mut fields);
         match self.fetch.post_form(url, headers, fields).await {
             Ok(fetched) if fetched.status.is_success() => {}
-            Ok(fetched) => tracing::warn!(error = %fetched.refusal(), "revoking a token failed"),
+            Ok(fetched) => {
+                tracing::warn!(error = %fetched.status_error(), "revoking a token failed")
+            }
             Err(error) => tracing::warn!(%error, "revoking a token failed"),
         }
     }
@@ -268,7 +270,7 @@ impl ProviderClient {
                 let until = seconds.map(|seconds| self.now().saturating_add(seconds));
                 Ok((ProviderTokens { access, refresh: refresh_token, until }, id_token))
             }
-            _ => Err(unusable(fetched.refusal())),
+            _ => Err(unusable(fetched.status_error())),
         }
     }
 
@@ -345,7 +347,7 @@ impl ProviderClient {
 fn read(fetched: &FetchResponse) -> Result<Map<String, Value>, ProviderError> {
     match read_object(&fetched.body) {
         Some(claims) if fetched.status.is_success() => Ok(claims),
-        _ => Err(unusable(fetched.refusal())),
+        _ => Err(unusable(fetched.status_error())),
     }
 }
 

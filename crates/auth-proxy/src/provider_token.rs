@@ -11,7 +11,7 @@ use super::{
     keys::digest,
     login_store::LoginStoreError,
     provider_client::{ProviderError, ProviderTokens},
-    reply::Fault,
+    reply::ErrorReply,
     state::ProxyState,
 };
 
@@ -100,13 +100,13 @@ impl From<ProviderError> for ProviderTokenError {
 
 impl From<LoginStoreError> for ProviderTokenError {
     fn from(error: LoginStoreError) -> Self {
-        Fault::from(error).into()
+        ErrorReply::from(error).into()
     }
 }
 
-impl From<Fault> for ProviderTokenError {
-    fn from(fault: Fault) -> Self {
-        match fault.error {
+impl From<ErrorReply> for ProviderTokenError {
+    fn from(error: ErrorReply) -> Self {
+        match error.code {
             "invalid_grant" => Self::LoginRequired,
             _ => Self::Unavailable,
         }

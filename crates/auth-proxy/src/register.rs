@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     client::Client,
     redirect_uri::RedirectUri,
-    reply::{Fault, Reply, json},
+    reply::{ErrorReply, Reply, json},
     state::ProxyState,
 };
 
@@ -48,12 +48,12 @@ struct Registered<'a> {
 pub(super) fn register(proxy: &ProxyState, request: &Request<Bytes>) -> Reply {
     match registered(proxy, request.body()) {
         Ok(reply) => reply,
-        Err(fault) => fault.reply(),
+        Err(error) => error.reply(),
     }
 }
 
-fn registered(proxy: &ProxyState, body: &[u8]) -> Result<Reply, Fault> {
-    let metadata = |why| Fault::new("invalid_client_metadata", why);
+fn registered(proxy: &ProxyState, body: &[u8]) -> Result<Reply, ErrorReply> {
+    let metadata = |why| ErrorReply::new("invalid_client_metadata", why);
     let asked: Option<Asked> = outlive_auth::fetch::read_object(body);
     let asked =
         asked.ok_or_else(|| metadata("the body must be a JSON object of client metadata"))?;
@@ -70,10 +70,10 @@ fn registered(proxy: &ProxyState, body: &[u8]) -> Result<Reply, Fault> {
     let are_good = uris.iter().all(|uri| RedirectUri::parse(uri).is_some());
     if uris.is_empty() || uris.len() > REDIRECT_URIS || !are_good {
         let why = "use one to eight `redirect_uris`: `https:`, or `http:` to a loopback host, without a fragment";
-        return Err(Fault::new("invalid_redirect_uri", why));
+        return Err(ErrorReply::new("invalid_redirect_uri", why));
     }
     let client = Client { name: asked.client_name, redirect_uris: asked.redirect_uris };
-    let id = client.seal(&proxy.keys).ok_or(Fault::UNAVAILABLE)?;
+    let id = client.seal(&proxy.keys).ok_or(ErrorReply::UNAVAILABLE)?;
     if id.len() > LONGEST_ID {
         return Err(metadata("the client metadata is too long"));
     }

@@ -11,20 +11,20 @@ pub(super) type Reply = Response<Bytes>;
 
 /// An OAuth error, with the codes of RFC 6749, 7009, 7591 and 8707.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fault {
-    pub(super) error: &'static str,
+pub(super) struct ErrorReply {
+    pub(super) code: &'static str,
     pub(super) description: &'static str,
 }
 
-impl Fault {
+impl ErrorReply {
     /// The code or refresh token cannot be used.
     pub(super) const USED: Self = Self::new(
         "invalid_grant",
         "the code or token is unknown, expired, revoked, already used, or of another client",
     );
 
-    pub(super) const fn new(error: &'static str, description: &'static str) -> Self {
-        Self { error, description }
+    pub(super) const fn new(code: &'static str, description: &'static str) -> Self {
+        Self { code, description }
     }
 
     /// The proxy or the provider is temporarily unavailable.
@@ -38,17 +38,17 @@ impl Fault {
             error: &'static str,
             error_description: &'static str,
         }
-        let status = match self.error {
+        let status = match self.code {
             "invalid_client" => StatusCode::UNAUTHORIZED,
             "temporarily_unavailable" => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_REQUEST,
         };
-        let Self { error, description: error_description } = self;
+        let Self { code: error, description: error_description } = self;
         json(status, &Written { error, error_description })
     }
 }
 
-impl From<LoginStoreError> for Fault {
+impl From<LoginStoreError> for ErrorReply {
     fn from(error: LoginStoreError) -> Self {
         tracing::warn!(%error, "the login store failed");
         Self::UNAVAILABLE

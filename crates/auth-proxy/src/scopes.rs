@@ -8,7 +8,7 @@ use outlive_protocol::Scopes;
 
 use super::{
     identity::{Identity, UserRule},
-    reply::Fault,
+    reply::ErrorReply,
 };
 
 /// Supported scopes, and the rules that grant them.
@@ -35,11 +35,13 @@ impl ScopeRules {
 
     /// Returns the requested scopes that are supported. A client that requests no scopes gets the
     /// base scopes.
-    pub(super) fn asked(&self, asked: Option<&str>) -> Result<Scopes, Fault> {
+    pub(super) fn asked(&self, asked: Option<&str>) -> Result<Scopes, ErrorReply> {
         let Some(asked) = asked else { return Ok(self.base.clone()) };
         let known = Scopes::of(asked.split(' ').filter(|scope| self.offered.contains(scope)));
         match known.is_empty() && !self.offered.is_empty() {
-            true => Err(Fault::new("invalid_scope", "none of the requested scopes is supported")),
+            true => {
+                Err(ErrorReply::new("invalid_scope", "none of the requested scopes is supported"))
+            }
             false => Ok(known),
         }
     }
@@ -52,12 +54,12 @@ impl ScopeRules {
     }
 
     /// Returns the requested scopes that `user` gets.
-    pub(super) fn granted(&self, user: &Identity, asked: &Scopes) -> Result<Scopes, Fault> {
+    pub(super) fn granted(&self, user: &Identity, asked: &Scopes) -> Result<Scopes, ErrorReply> {
         let rules = self.grants.iter().filter(|(_, rule)| rule(user));
         let allowed = rules.fold(self.base.clone(), |all, (scopes, _)| all.with(scopes));
         let granted = Scopes::of(asked.iter().filter(|scope| allowed.contains(scope)));
         match granted.is_empty() && !asked.is_empty() {
-            true => Err(Fault::new(
+            true => Err(ErrorReply::new(
                 "invalid_scope",
                 "the user is not granted any of the requested scopes",
             )),

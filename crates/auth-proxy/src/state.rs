@@ -7,7 +7,7 @@ use outlive_protocol::Clock;
 
 use super::{
     browser::Cookies, client_document::Documents, identity::UserRule, keys::Keys,
-    login_store::LoginStore, params::Params, provider_client::ProviderClient, reply::Fault,
+    login_store::LoginStore, params::Params, provider_client::ProviderClient, reply::ErrorReply,
     scopes::ScopeRules, time::seconds,
 };
 
@@ -49,10 +49,10 @@ impl ProxyState {
     }
 
     /// Checks that a token is requested for the server of this proxy (RFC 8707).
-    pub(super) fn check_resource(&self, params: &Params) -> Result<(), Fault> {
+    pub(super) fn check_resource(&self, params: &Params) -> Result<(), ErrorReply> {
         match params.all("resource").all(|resource| self.resource.is_named_by(resource)) {
             true => Ok(()),
-            false => Err(Fault::new(
+            false => Err(ErrorReply::new(
                 "invalid_target",
                 "tokens for this resource are not issued by this server",
             )),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{
     grant::{self, Taken},
     keys::random,
-    reply::{Fault, Reply, json},
+    reply::{ErrorReply, Reply, json},
     state::ProxyState,
     token_request::{client_id, form},
 };
@@ -42,34 +42,38 @@ struct TokenReply {
 pub(super) async fn token(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Reply {
     match given(proxy, request).await {
         Ok(given) => json(StatusCode::OK, &given),
-        Err(fault) => fault.reply(),
+        Err(error) => error.reply(),
     }
 }
 
-async fn given(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<TokenReply, Fault> {
+async fn given(
+    proxy: &Arc<ProxyState>,
+    request: &Request<Bytes>,
+) -> Result<TokenReply, ErrorReply> {
     let params = form(request)?;
     let client = client_id(&proxy.keys, &params)?;
     proxy.check_resource(&params)?;
     let need = |name| {
-        params.get(name).ok_or(Fault::new("invalid_request", "a required parameter is missing"))
+        params
+            .get(name)
+            .ok_or(ErrorReply::new("invalid_request", "a required parameter is missing"))
     };
     let ticket = match params.get("grant_type") {
         Some("authorization_code") => {
             let ticket = grant::open_code(proxy, need("code")?, client, need("code_verifier")?);
-            let ticket = ticket.ok_or(Fault::USED)?;
+            let ticket = ticket.ok_or(ErrorReply::USED)?;
             // The verifier already identifies the client. Clients of OAuth 2.0 also send the
             // redirect URI.
             let said = params.get("redirect_uri");
             if said.is_some() && said != ticket.redirect_uri.as_deref() {
-                return Err(Fault::USED);
+                return Err(ErrorReply::USED);
             }
             ticket
         }
-        Some("refresh_token") => {
-            grant::open_refresh_token(proxy, need("refresh_token")?, client).ok_or(Fault::USED)?
-        }
+        Some("refresh_token") => grant::open_refresh_token(proxy, need("refresh_token")?, client)
+            .ok_or(ErrorReply::USED)?,
         _ => {
-            return Err(Fault::new(
+            return Err(ErrorReply::new(
                 "unsupported_grant_type",
                 "`grant_type` must be `authorization_code` or `refresh_token`",
             ));
@@ -87,10 +91,10 @@ async fn given(proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Result<Toke
         tenant: grant.tenant.as_deref(),
         iat: proxy.now(),
         exp,
-        jti: random().ok_or(Fault::UNAVAILABLE)?,
+        jti: random().ok_or(ErrorReply::UNAVAILABLE)?,
     });
     Ok(TokenReply {
-        access_token: access_token.ok_or(Fault::UNAVAILABLE)?,
+        access_token: access_token.ok_or(ErrorReply::UNAVAILABLE)?,
         token_type: "Bearer",
         expires_in: proxy.spans.access.as_secs(),
         refresh_token,

@@ -41,7 +41,7 @@ pub(super) enum Stage {
 
 /// Record that the command may have been started.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Begun {
+pub(super) struct StartMark {
     /// Time in Unix milliseconds.
     pub(super) at: u64,
     /// Value in the environment of the command's processes that is unique on this machine.
@@ -60,7 +60,7 @@ pub(super) struct Child {
 
 pub(super) const SPEC: &str = "spec.json";
 const LOCK: &str = "lock";
-const BEGUN: &str = "begun";
+const START_MARK: &str = "begun";
 const CHILD: &str = "child";
 const CONTROL: &str = "ctl";
 const ASKING: &str = "asking";
@@ -98,7 +98,7 @@ impl Folder {
     pub(super) fn stage(&self) -> io::Result<Stage> {
         // A supervisor takes the lock before it writes this file. If the lock is free afterwards,
         // it is never taken again.
-        let begun = self.begun()?.is_some();
+        let is_started = self.start_mark()?.is_some();
         if let Some(exit) = self.exit()? {
             return Ok(Stage::Over(exit));
         }
@@ -108,7 +108,7 @@ impl Folder {
         // A supervisor writes the exit before it releases the lock, so this read is conclusive.
         Ok(match self.exit()? {
             Some(exit) => Stage::Over(exit),
-            None if begun => Stage::Lost,
+            None if is_started => Stage::Lost,
             None => Stage::Waiting,
         })
     }
@@ -153,14 +153,14 @@ impl Folder {
         self.read_json(SPEC)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    pub(super) fn begun(&self) -> io::Result<Option<Begun>> {
-        self.read_json(BEGUN)
+    pub(super) fn start_mark(&self) -> io::Result<Option<StartMark>> {
+        self.read_json(START_MARK)
     }
 
     /// Records that the command may have been started. After this, no other process starts it, even
     /// after a crash of the machine.
-    pub(super) fn begin(&self, begun: &Begun) -> io::Result<()> {
-        self.write_json(BEGUN, begun)
+    pub(super) fn set_start_mark(&self, mark: &StartMark) -> io::Result<()> {
+        self.write_json(START_MARK, mark)
     }
 
     pub(super) fn child(&self) -> io::Result<Option<Child>> {
@@ -228,7 +228,7 @@ impl Folder {
     /// prevents a supervisor from starting meanwhile.
     pub(super) fn remove_unless_begun(&self) -> io::Result<bool> {
         let Some(_lock) = self.hold()? else { return Ok(false) };
-        if self.begun()?.is_some() {
+        if self.start_mark()?.is_some() {
             return Ok(false);
         }
         self.remove()?;

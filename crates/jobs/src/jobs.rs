@@ -155,7 +155,7 @@ fn info(id: &str, folder: &Folder) -> io::Result<JobInfo> {
         note: folder.note()?,
         label: if is_running { folder.spec()?.label } else { None },
         state,
-        started_at: folder.begun()?.map(|begun| begun.at),
+        started_at: folder.start_mark()?.map(|start| start.at),
         waits_for: if is_running { folder.waits_for()? } else { None },
     })
 }

@@ -238,13 +238,15 @@ impl State {
 
 impl fmt::Debug for ChangeBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bus").field("feeds", &lock(&self.0).open.len()).finish()
+        f.debug_struct("ChangeBus").field("feeds", &lock(&self.0).open.len()).finish()
     }
 }
 
 impl fmt::Debug for ChangeFeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Feed").field("wants", &lock(&self.state).wants).finish_non_exhaustive()
+        f.debug_struct("ChangeFeed")
+            .field("wants", &lock(&self.state).wants)
+            .finish_non_exhaustive()
     }
 }
 

@@ -36,7 +36,7 @@ pub enum Accepted {
     /// A response to a request that this replica did not send. The transport forwards it to the
     /// [`SessionStore`](crate::SessionStore), because another replica may have sent the request. It
     /// has no reply.
-    Stray(Box<MisroutedReply>),
+    Misrouted(Box<MisroutedReply>),
     /// A rejected message.
     Refused(ErrorReply),
     /// Results of the messages of a batch, in order. Only 2025-03-26 has batches.
@@ -309,7 +309,7 @@ fn answered(
     let id = id.and_then(|id| id.get().parse().ok());
     if let (Some(session), Some(id)) = (arrival.session, id) {
         if session.portable().is_some() && !session.asked().has_given(id) {
-            return Accepted::Stray(Box::new(MisroutedReply { session, id, reply }));
+            return Accepted::Misrouted(Box::new(MisroutedReply { session, id, reply }));
         }
         if session.asked().answer(id, reply) {
             return Accepted::Noted;

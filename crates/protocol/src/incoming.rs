@@ -105,7 +105,7 @@ impl Incoming {
     /// subscription ID.
     pub fn belongs_to(&self) -> Option<u64> {
         #[derive(Deserialize)]
-        struct Told<'a> {
+        struct NotificationParams<'a> {
             #[serde(borrow, rename = "progressToken")]
             token: Option<&'a RawValue>,
             #[serde(borrow, rename = "requestId")]
@@ -119,11 +119,11 @@ impl Incoming {
             subscription: Option<&'a RawValue>,
         }
         let IncomingKind::Notification { method, .. } = &self.kind else { return None };
-        let told: Told<'_> = self.borrowed_params()?;
-        let subscription = told.meta.and_then(|meta| meta.subscription).and_then(own);
+        let params: NotificationParams<'_> = self.borrowed_params()?;
+        let subscription = params.meta.and_then(|meta| meta.subscription).and_then(own);
         match method {
-            Some(Method::Progress) => told.token.and_then(own),
-            Some(Method::Cancelled) => told.request.and_then(own).or(subscription),
+            Some(Method::Progress) => params.token.and_then(own),
+            Some(Method::Cancelled) => params.request.and_then(own).or(subscription),
             _ => subscription,
         }
     }

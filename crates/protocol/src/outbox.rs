@@ -299,6 +299,6 @@ impl Queue {
 
 impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Port").field("cancelled", &self.is_cancelled()).finish_non_exhaustive()
+        f.debug_struct("Outbox").field("cancelled", &self.is_cancelled()).finish_non_exhaustive()
     }
 }

@@ -177,12 +177,12 @@ impl Drop for PendingRequest {
 
 impl fmt::Debug for PendingRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("waiting", &self.lock().slots.len()).finish()
+        f.debug_struct("PendingRequests").field("waiting", &self.lock().slots.len()).finish()
     }
 }
 
 impl fmt::Debug for PendingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("PendingRequest").field("id", &self.id).finish_non_exhaustive()
     }
 }

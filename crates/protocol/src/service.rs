@@ -35,7 +35,7 @@ pub trait SessionEvents {
 
     /// Returns the session store that all replicas share; `None` if sessions are local to the
     /// process.
-    fn keeper(&self) -> Option<&dyn SessionStore> {
+    fn session_store(&self) -> Option<&dyn SessionStore> {
         None
     }
 }

@@ -29,7 +29,7 @@ pub trait SessionStore: Send + Sync {
     fn delete<'a>(&'a self, session: &'a Session) -> SessionStoreFuture<'a, ()>;
 
     /// Forwards a client's response to the replica that sent the request.
-    fn forward_reply(&self, stray: MisroutedReply) -> SessionStoreFuture<'_, ()>;
+    fn forward_reply(&self, reply: MisroutedReply) -> SessionStoreFuture<'_, ()>;
 }
 
 /// The future that a session store returns.

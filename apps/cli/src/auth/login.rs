@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, process::ExitCode};
 
 use outlive::{
-    auth::client::{CredentialLocation, LoginInfo, OAuth, OAuthError},
+    auth::client::{CredentialLocation, LoginInfo, OAuth, OAuthError, OAuthRequest},
     client::{Client, ClientError, Error},
 };
 
@@ -147,9 +147,9 @@ fn leads_nowhere(url: &str, error: &OAuthError) -> bool {
         OAuthError::NoRegistration { issuer } | OAuthError::NoMetadata { issuer } => {
             url.starts_with(issuer.as_str())
         }
-        OAuthError::Refused { refusal, what } => {
+        OAuthError::Refused { request, response } => {
             // A real authorization server gives a reason.
-            *what == "the registration" && !refusal.has_code()
+            *request == OAuthRequest::Registration && !response.has_code()
         }
         _ => false,
     }

@@ -5,7 +5,7 @@ use super::{arguments, run_call};
 use crate::call::{
     input::{Desk, Prepared},
     outcome::Outcome,
-    run_call::{Attendant, Begun},
+    run_call::{Attendant, SentCall},
     saved_calls::Handles,
     screen::Screen,
     server::{Connection, Server, trouble},
@@ -159,8 +159,8 @@ pub(super) async fn attend(
     outcome: &Outcome<'_>,
 ) -> Result<(run_call::Left, Option<TaskHandle>)> {
     match attendant.begin(starting).await? {
-        Begun::Left(left) => Ok((left, None)),
-        Begun::Handle(mut handle) => {
+        SentCall::Left(left) => Ok((left, None)),
+        SentCall::Handle(mut handle) => {
             attendant.way_back =
                 outcome.handles.mine().map(|saved| outcome.command("result", &saved));
             let left = attendant.attend(&mut handle).await?;

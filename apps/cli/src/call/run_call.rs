@@ -58,7 +58,7 @@ pub(crate) enum Left {
 }
 
 /// Result of sending a call.
-pub(crate) enum Begun {
+pub(crate) enum SentCall {
     Handle(TaskHandle),
     Left(Left),
 }
@@ -138,12 +138,12 @@ impl Attendant {
     pub(crate) async fn begin(
         &mut self,
         starting: impl Future<Output = client::Result<TaskHandle>>,
-    ) -> Result<Begun> {
+    ) -> Result<SentCall> {
         let mut starting = pin!(starting);
         loop {
             let left = tokio::select! {
                 made = &mut starting => {
-                    return made.map(Begun::Handle).map_err(|error| trouble(&error, None));
+                    return made.map(SentCall::Handle).map_err(|error| trouble(&error, None));
                 }
                 Some(asked) = self.asked.recv() => self.answer(asked, false).await?,
                 Some(()) = self.interrupts.recv() => self.interrupted(false).await?,
@@ -161,9 +161,9 @@ impl Attendant {
                     return Ok(match tokio::time::timeout(wait, &mut starting).await {
                         Ok(Ok(handle)) => {
                             self.left = Some(left);
-                            Begun::Handle(handle)
+                            SentCall::Handle(handle)
                         }
-                        _ => Begun::Left(left),
+                        _ => SentCall::Left(left),
                     });
                 }
                 None => {}

@@ -56,7 +56,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let config = match args.url {
         Some(_) => None,
-        None if args.file.exists() => Some(load(&args.file)?),
+        None if args.file.exists() => Some(config::load(&args.file)?),
         None => None,
     };
     let name = args.name.clone().unwrap_or_else(|| match &config {
@@ -120,14 +120,6 @@ fn whole(host: Host, name: &str, entry: &Map<String, Value>) -> Value {
 
 fn shown_path(file: &Path) -> String {
     plain(&file.display().to_string())
-}
-
-fn load(file: &Path) -> Result<Config> {
-    config::load(file).map_err(|mistakes| {
-        let first = mistakes.0.into_iter().next();
-        let what = first.map_or_else(String::new, |mistake| mistake.what);
-        CliError::usage(what).remedy("run outlive doctor to list every mistake in the file")
-    })
 }
 
 /// Returns the connection between the host and the server.

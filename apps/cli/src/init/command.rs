@@ -15,7 +15,7 @@ use crate::{
     call::{form, screen::Screen, server},
     error::{CliError, Kind, Result},
     print::{self, talk},
-    serve::config,
+    serve::config::{self, Mistake, Mistakes},
     store::plain,
 };
 
@@ -144,15 +144,21 @@ fn write(file: &Path, tool: &NewTool) -> Result<()> {
     fs::File::create(&draft)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(failed)?;
-    let checked = config::load(&draft);
-    if let Err(mistakes) = checked {
+    if let Err(Mistakes(mistakes)) = config::load(&draft) {
         let _ = fs::remove_file(&draft);
-        let first = mistakes.0.into_iter().next();
-        let what = first.map_or_else(String::new, |mistake| mistake.what);
-        return Err(CliError::usage(format_args!("invalid tool: {what}"))
-            .remedy("choose another --name or command"));
+        let invalid = mistakes.into_iter().map(|mistake| invalid_tool(&draft, mistake));
+        return Err(Mistakes(invalid.collect()).into());
     }
     fs::rename(&draft, file).map_err(failed)
+}
+
+/// Returns a mistake without the place in the draft, which the user never sees.
+fn invalid_tool(draft: &Path, Mistake { what, remedy }: Mistake) -> Mistake {
+    let place = format!("{}:", draft.display());
+    let message = what.strip_prefix(&place).and_then(|rest| rest.split_once(": "));
+    let message = message.map_or(what.as_str(), |(_, message)| message);
+    let remedy = remedy.unwrap_or_else(|| "choose another --name or command".to_owned());
+    Mistake { what: format!("invalid tool: {message}"), remedy: Some(remedy) }
 }
 
 fn next_steps(file: &Path, tool: &NewTool) {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::serve::config::is_argument_name;
+
 /// A tool that runs a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NewTool {
@@ -30,19 +32,13 @@ pub(super) fn placeholders(command: &[String]) -> Vec<&str> {
         let mut rest = word.as_str();
         while let Some((_, after)) = rest.split_once('{') {
             let Some((name, behind)) = after.split_once('}') else { break };
-            if is_name(name) && !names.contains(&name) {
+            if is_argument_name(name) && !names.contains(&name) {
                 names.push(name);
             }
             rest = behind;
         }
     }
     names
-}
-
-fn is_name(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|char| char.is_ascii_alphabetic() || char == '_')
-        && chars.all(|char| char.is_ascii_alphanumeric() || char == '_')
 }
 
 impl NewTool {

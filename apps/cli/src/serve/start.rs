@@ -26,6 +26,7 @@ use outlive::{
     },
     store::Store,
 };
+use outlive_console::Console;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -65,7 +66,12 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let data = data_folder(&args, file.as_deref())?;
     let url = store_url(&config.tasks, &data);
     check(&config, args.stdio, file.as_deref(), &data, &url)?;
+    let links = config.base_url().filter(|_| config.has_links() && !args.stdio);
     let Config { server, auth, tasks, hosts, results, tools: configs, .. } = config;
+    let hosts = match (hosts.hosts, &links) {
+        (Some(hosts), Some(url)) => Some(hosts.public_url(url)),
+        (hosts, _) => hosts,
+    };
     let store = open_store(&url).await?;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
@@ -78,7 +84,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
     let config = task_config(&tasks, Arc::clone(&store), longest_end);
-    let builder = builder(&server, config.hosts(hosts.hosts).results(results), &data)?;
+    let builder = builder(&server, config.hosts(hosts).results(results), &data)?;
     let builder = with_skills(builder, server.skills.as_deref(), &base_of(file.as_deref()))?;
     let built = tools.build(builder, configs);
     let built = built.build().map_err(CliError::usage)?;
@@ -94,6 +100,10 @@ pub(super) async fn serve(args: Args) -> Result<()> {
         let numbers = Numbers::new(&built);
         let http = http(&server, auth.as_ref(), store)?;
         let http = pages::add(http, &server, &built, &numbers)?;
+        let http = match links {
+            Some(_) => http.routes(Console::new(&built)),
+            None => http,
+        };
         let _metrics = match &server.metrics_listen {
             Some(address) => Some(in_background(metrics::serve(listen(address).await?, numbers))),
             None => None,

@@ -20,7 +20,7 @@ use crate::{
         PATIENCE,
         input::{Desk, Prepared},
         outcome::Outcome,
-        run_call::{Attendant, Begun, Left},
+        run_call::{Attendant, Left, SentCall},
         saved_calls::Handles,
         screen::Screen,
         server::{Connection, trouble},
@@ -77,7 +77,7 @@ impl Resumed {
     }
 
     /// Resumes the call. Sends a call without a response again only if that is safe.
-    async fn begin(&mut self) -> Result<Begun> {
+    async fn begin(&mut self) -> Result<SentCall> {
         if let Taken::Saved(saved) = &self.taken
             && let CallStage::Calling(_) = saved.call.stage
             && saved.call.key.is_none()
@@ -91,9 +91,11 @@ impl Resumed {
 
     pub(super) async fn handle(&mut self) -> Result<TaskHandle> {
         match self.begin().await? {
-            Begun::Handle(handle) => Ok(handle),
-            Begun::Left(Left::Interrupted) => Err(CliError::new(Kind::Interrupted, "interrupted")),
-            Begun::Left(_) => Err(CliError::new(
+            SentCall::Handle(handle) => Ok(handle),
+            SentCall::Left(Left::Interrupted) => {
+                Err(CliError::new(Kind::Interrupted, "interrupted"))
+            }
+            SentCall::Left(_) => Err(CliError::new(
                 Kind::Unanswered,
                 "the call is not a task yet, and input is required",
             )
@@ -158,8 +160,8 @@ pub(super) async fn answer(which: &Which, prepared: Prepared, is_json: bool) -> 
     let name = resumed.taken.name().to_owned();
     let begun = resumed.begin().await?;
     let (left, handle) = match begun {
-        Begun::Left(left) => (left, None),
-        Begun::Handle(mut handle) => {
+        SentCall::Left(left) => (left, None),
+        SentCall::Handle(mut handle) => {
             let looked = handle.get().await;
             let seen = looked.map_err(|error| unknown(&error, &resumed.taken))?;
             let Some(task) = seen.filter(|task| task.status == TaskStatus::InputRequired) else {
@@ -217,8 +219,8 @@ pub(super) async fn result(args: WithResult) -> Result<ExitCode> {
     resumed.attendant.deadline = args.timeout.map(|timeout| Instant::now() + timeout);
     resumed.screen.begin(resumed.taken.title());
     let came = match resumed.begin().await? {
-        Begun::Left(left) => Ok((left, None)),
-        Begun::Handle(mut handle) => {
+        SentCall::Left(left) => Ok((left, None)),
+        SentCall::Handle(mut handle) => {
             let left = resumed.attendant.attend(&mut handle).await;
             left.map(|left| (left, Some(handle)))
         }

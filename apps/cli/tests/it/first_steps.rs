@@ -89,6 +89,22 @@ fn connect_write_adds_entry_and_keeps_rest_of_file() {
 }
 
 #[test]
+fn connect_with_invalid_file_reports_every_mistake() {
+    let folder = Folder::new();
+    let tool = "[tools.date]\ndescription = \"Date.\"\ncommand = [\"date\"]\n";
+    let file = format!("[server]\nlisten = \"x\"\n{tool}comand = 1\n");
+    fs::write(folder.0.join("outlive.toml"), file).unwrap();
+    let refused = outlive(&folder.0, &["connect", "claude-code"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
+    let said = err(&refused);
+    // Each mistake has its own line at the margin, and its own remedy.
+    for start in ["error: outlive.toml:2: ", "error: outlive.toml:6: "] {
+        assert!(said.lines().any(|line| line.starts_with(start)), "{start}: {said}");
+    }
+    assert_eq!(said.lines().filter(|line| line.starts_with("  try: ")).count(), 2, "{said}");
+}
+
+#[test]
 fn connect_prints_host_command_on_stdout() {
     let folder = Folder::new();
     let printed = outlive(

@@ -22,7 +22,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         true => &[("one principal", 1, 1), ("256 principals", CALLERS, LANES)],
         false => &[("256 principals", CALLERS, 1)],
     };
-    report.title(&format!("durable creations, {CALLERS} callers"));
+    report.title(&format!("Durable creations, {CALLERS} callers"));
     for (name, principals, lanes) in cases {
         let mut targets = [control(bench, name, *lanes)?, ours(bench, name, *principals)?];
         let series = bench.take(&mut targets)?;
@@ -31,7 +31,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         report.ratio(&format!("{name}, Outlive / bare commits (tasks/s)"), ratio);
         report.series(&series);
         let share = Some(ratio.spread.median * 100.0);
-        let bar = format!("creations, {name}, tasks/s of bare commits");
+        let bar = format!("creations, {name}, tasks/s relative to bare commits");
         report.bar(Bar::at_least(&bar, share, 70.0, "%"));
     }
     Ok(())

@@ -49,7 +49,7 @@ pub(crate) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
         }
         eprintln!("measuring tasks: {}", figure.name);
         (figure.measure)(&bench, report).with_context(|| figure.name)?;
-        report.say(format!("load average {}", load_average()?));
+        report.say(format!("Load average {} after `{}`.", load_average()?, figure.name));
     }
     folder.clear()?;
     pin(cores.generator)

@@ -42,11 +42,16 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let series = bench.take(&mut targets)?;
     let [control, ours] = &series[..] else { return Ok(()) };
     let ratio = ours.ratio(control, rate);
-    report.title(&format!("whole lives, {CALLERS} at once: made, three steps, ended"));
+    report.title(&format!("Whole lifecycles, {CALLERS} concurrent: created, three steps, ended"));
     report.ratio("Outlive / five bare commits (tasks/s)", ratio);
     report.series(&series);
     let share = Some(ratio.spread.median * 100.0);
-    report.bar(Bar::at_least("whole lives, tasks/s of five bare commits", share, 40.0, "%"));
+    report.bar(Bar::at_least(
+        "whole lifecycles, tasks/s relative to five bare commits",
+        share,
+        40.0,
+        "%",
+    ));
     Ok(())
 }
 
@@ -58,8 +63,7 @@ pub(super) fn journals(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         targets.push(ours(bench, &name, &place, FEW, steps)?);
     }
     let series = bench.take(&mut targets)?;
-    report
-        .title(&format!("long journals, {FEW} tasks at once: each step waits for the one before"));
+    report.title(&format!("Long journals, {FEW} concurrent tasks with sequential steps"));
     for (length, of_length) in LENGTHS.into_iter().zip(&series).skip(1) {
         let ratio = of_length.ratio(&series[0], rate).times(length as f64 / LENGTHS[0] as f64);
         report.ratio(&format!("{length} steps / {} steps (steps/s)", LENGTHS[0]), ratio);

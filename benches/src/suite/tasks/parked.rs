@@ -52,11 +52,10 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         memory.push(resident_bytes(server.pid())? as f64 / f64::from(1 << 20));
     }
     let [empty, full] = memory[..] else { return Ok(()) };
-    report
-        .title(&format!("{count} tasks parked on input, in one process that was started on them"));
+    report.title(&format!("{count} tasks parked on input, in one process that started with them"));
     report.say(format!("resident {full:.1} MiB, {empty:.1} MiB with one task"));
     report.say(format!("{statements:.1} statements per second while idle"));
-    let name = "parked tasks, memory above that of one";
+    let name = "parked tasks, memory above that of one task";
     report.bar(Bar::at_most(name, Some(full - empty), 100.0, " MiB"));
     let name = "parked tasks, idle statements";
     report.bar(Bar::at_most(name, Some(statements), 5.0, "/s"));

@@ -40,7 +40,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         bench.runtime.block_on(async { fill(&place.open().await?, count).await })?;
     }
     let [few, many] = counts;
-    report.title(&format!("reading a random task and creating one, among {few} and among {many}"));
+    report.title(&format!("Reading a random task and creating one, among {few} and {many}"));
     over_http(bench, report, &places, counts)?;
     let mut stores = Vec::new();
     for place in &places {
@@ -96,7 +96,7 @@ fn over_http(
     let ratio = many.ratio(few, |slice: &Slice| slice.cpu);
     report.ratio("tasks/get over HTTP, many / few (CPU)", ratio);
     report.series(&series);
-    let name = "a poll over HTTP among many tasks, CPU of one among few";
+    let name = "a poll over HTTP among many tasks, CPU relative to few";
     report.bar(Bar::at_most(name, Some(ratio.spread.median), 1.5, "x"));
     Ok(())
 }
@@ -112,7 +112,7 @@ fn at_the_stores(
     let (mut looks, mut makers) = (Vec::new(), Vec::new());
     for (store, count) in stores.iter().zip(counts) {
         let (seed, looked) = (Arc::new(AtomicU64::new(0)), Arc::clone(store));
-        let name = format!("Store::view, {kind}, {count} tasks");
+        let name = format!("Store::get, {kind}, {count} tasks");
         looks.push(bench.callers(&name, CONNECTIONS, move |_| {
             let store = Arc::clone(&looked);
             let number = mixed(seed.fetch_add(1, Ordering::Relaxed)) % count;
@@ -127,7 +127,7 @@ fn at_the_stores(
     let rounds = bench.plan.rounds.div_ceil(2);
     // Short, so that few tasks are still few in the last round.
     let made = |targets: &mut Vec<_>| slices::take(targets, rounds, MAKING);
-    for (name, series) in [("view", bench.take(&mut looks)?), ("create", made(&mut makers)?)] {
+    for (name, series) in [("get", bench.take(&mut looks)?), ("create", made(&mut makers)?)] {
         let [few, many] = &series[..] else { continue };
         let ratio = few.ratio(many, rate);
         report.ratio(&format!("Store::{name}, {kind}, few / many (tasks/s)"), ratio);

@@ -69,7 +69,7 @@ pub(super) fn throughput(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     spread(bench.cores)?;
     let [control, outlive] = &series[..] else { return Ok(()) };
     let ratio = outlive.ratio(control, rate);
-    report.title(&format!("one stream of {SEGMENTS} segments, end to end"));
+    report.title(&format!("One stream of {SEGMENTS} segments, end to end"));
     report.say(format!(
         "the first: {:.0} segments/s in {} messages, {commits} commits for {SEGMENTS} segments",
         SEGMENTS as f64 / took.as_secs_f64(),
@@ -79,7 +79,7 @@ pub(super) fn throughput(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     report.ratio("Outlive / bare SSE (CPU)", outlive.ratio(control, |slice: &Slice| slice.cpu));
     report.series(&series);
     let share = Some(ratio.spread.median * 100.0);
-    report.bar(Bar::at_least("streamed segments/s of bare SSE", share, 25.0, "%"));
+    report.bar(Bar::at_least("streamed segments/s relative to bare SSE", share, 25.0, "%"));
     Ok(())
 }
 
@@ -116,7 +116,7 @@ pub(super) fn many(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     let percentile = |percent: usize| delays.get(delays.len() * percent / 100).copied();
     let millis = |delay: Option<u64>| delay.map(|delay| delay as f64 / 1_000.0);
     report.title(&format!(
-        "{STREAMS} streams of a segment each {} ms, for {time} s",
+        "{STREAMS} streams with a segment every {} ms, for {time} s",
         PAUSE.as_millis()
     ));
     report.say(format!(

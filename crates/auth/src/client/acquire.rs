@@ -9,7 +9,7 @@ use super::{
     code::{Endpoints, log_in, token_endpoint},
     discovery,
     dpop::{ALGORITHM, Prover, seconds},
-    error::OAuthError,
+    error::{OAuthError, OAuthRequest},
     grant::{Asked, Grant},
     metadata::{ResourceMetadata, ServerMetadata},
     oauth::{Kind, Source, Why},
@@ -211,7 +211,7 @@ impl Source {
             ("refresh_token", refresh.expose().to_owned()),
             ("resource", held.resource.clone()),
         ];
-        let given = match at.ask("the token refresh", fields).await {
+        let given = match at.ask(OAuthRequest::TokenRefresh, fields).await {
             Ok(given) => given,
             Err(error) => {
                 self.disown(server, &client, &error).await?;
@@ -264,7 +264,7 @@ impl Source {
         };
         let fields =
             vec![("token", token.expose().to_owned()), ("token_type_hint", kind.to_owned())];
-        at.send("the token revocation", fields).await.map(drop)
+        at.send(OAuthRequest::TokenRevocation, fields).await.map(drop)
     }
 
     async fn server_of(&self, fetch: &Fetcher, held: &Held) -> Result<ServerMetadata, OAuthError> {
@@ -369,7 +369,9 @@ async fn blocking<T: Send + 'static>(
 /// Returns whether the error is permanent, so that a retry cannot succeed.
 fn is_final(error: &OAuthError) -> bool {
     match error {
-        OAuthError::Refused { refusal, .. } => !error.is_transient() && refusal.code != "slow_down",
+        OAuthError::Refused { response, .. } => {
+            !error.is_transient() && response.code != "slow_down"
+        }
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 
 use super::{
     dpop::Prover,
-    error::{OAuthError, OAuthErrorResponse},
+    error::{OAuthError, OAuthErrorResponse, OAuthRequest},
     grant::Asked,
     login::{PendingLogin, RedirectParams},
     metadata::ServerMetadata,
@@ -95,7 +95,7 @@ pub(super) async fn log_in(
         ("code_verifier", verifier),
         ("resource", asked.resource.to_owned()),
     ];
-    at.ask("the token request", fields).await
+    at.ask(OAuthRequest::Token, fields).await
 }
 
 /// Checks that a redirect belongs to this login and this server. Returns its code.
@@ -119,8 +119,8 @@ fn check_redirect<'a>(
     }
     // The issuer is verified, so the error is from this server.
     if let Some(error) = redirected.get("error") {
-        let refusal = OAuthErrorResponse::new(error, redirected.get("error_description"));
-        return Err(OAuthError::Refused { what: "the login", refusal });
+        let response = OAuthErrorResponse::new(error, redirected.get("error_description"));
+        return Err(OAuthError::Refused { request: OAuthRequest::Login, response });
     }
     redirected.get("code").ok_or(OAuthError::BadRedirect("it has no code"))
 }

@@ -111,7 +111,7 @@ fn document<T: serde::de::DeserializeOwned>(
 ) -> Result<Option<T>, OAuthError> {
     match fetched.status.as_u16() {
         200..=299 => Ok(serde_json::from_slice(&fetched.body).ok()),
-        500.. | 429 => Err(fetched.refusal().into()),
+        500.. | 429 => Err(fetched.status_error().into()),
         _ => Ok(None),
     }
 }

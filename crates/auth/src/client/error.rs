@@ -67,12 +67,12 @@ pub enum OAuthError {
         url: String,
     },
     /// The authorization server rejected a request.
-    #[error("{what} was rejected: {}; {}", refusal, refusal.next_step())]
+    #[error("{request} was rejected: {response}; {}", response.next_step())]
     Refused {
         /// Rejected request.
-        what: &'static str,
+        request: OAuthRequest,
         /// Error response of the authorization server.
-        refusal: OAuthErrorResponse,
+        response: OAuthErrorResponse,
     },
     /// The redirect does not belong to the current login.
     #[error("the redirect of the login is not trusted: {0}; log in again")]
@@ -135,8 +135,8 @@ impl OAuthError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Fetch(error) => error.is_transient(),
-            Self::Refused { refusal, .. } => {
-                matches!(refusal.code.as_str(), "temporarily_unavailable" | "server_error")
+            Self::Refused { response, .. } => {
+                matches!(response.code.as_str(), "temporarily_unavailable" | "server_error")
             }
             _ => false,
         }
@@ -152,6 +152,37 @@ impl From<FetchError> for OAuthError {
 impl From<CredentialStoreError> for OAuthError {
     fn from(error: CredentialStoreError) -> Self {
         Self::Store(Arc::new(error))
+    }
+}
+
+/// Request to an authorization server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OAuthRequest {
+    /// Dynamic client registration (RFC 7591).
+    Registration,
+    /// Login of the user in a browser.
+    Login,
+    /// Request for the first token of a grant.
+    Token,
+    /// Request for a token with a refresh token.
+    TokenRefresh,
+    /// Exchange of an identity assertion (RFC 8693).
+    TokenExchange,
+    /// Revocation of a token (RFC 7009).
+    TokenRevocation,
+}
+
+impl fmt::Display for OAuthRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Registration => "the registration",
+            Self::Login => "the login",
+            Self::Token => "the token request",
+            Self::TokenRefresh => "the token refresh",
+            Self::TokenExchange => "the token exchange",
+            Self::TokenRevocation => "the token revocation",
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use outlive_transport::client::SecretString;
 
 use super::{
     assertion::Assertion,
-    error::OAuthError,
+    error::{OAuthError, OAuthRequest},
     registration::{By, Method, Registered},
     scopes::Scopes,
     token_endpoint::{Fields, Given, TokenEndpoint},
@@ -94,7 +94,7 @@ impl EnterpriseAuthorization {
             ("subject_token_type", ID_TOKEN.to_owned()),
         ];
         asked.put_scopes(&mut fields);
-        let given = provider.ask("the token exchange", fields).await?;
+        let given = provider.ask(OAuthRequest::TokenExchange, fields).await?;
         match given.issued_token_type.as_deref() {
             Some(ID_JAG) | None => Ok(given.access_token),
             Some(_) => Err(OAuthError::Assertion(
@@ -141,6 +141,6 @@ impl Grant {
         };
         fields.push(("resource", asked.resource.to_owned()));
         asked.put_scopes(&mut fields);
-        at.ask("the token request", fields).await
+        at.ask(OAuthRequest::Token, fields).await
     }
 }

@@ -120,7 +120,7 @@ impl Source {
         error: &OAuthError,
     ) -> Result<(), OAuthError> {
         let is_unknown = match error {
-            OAuthError::Refused { refusal, .. } => refusal.code == "invalid_client",
+            OAuthError::Refused { response, .. } => response.code == "invalid_client",
             OAuthError::Login(_) => true,
             _ => false,
         };

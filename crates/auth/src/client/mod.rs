@@ -41,7 +41,7 @@ mod url;
 pub use assertion::Assertion;
 pub use builder::OAuthBuilder;
 pub use discovery::discover_server;
-pub use error::{OAuthError, OAuthErrorResponse};
+pub use error::{OAuthError, OAuthErrorResponse, OAuthRequest};
 pub use grant::EnterpriseAuthorization;
 pub use login::{Login, LoopbackLogin, ManualLogin, PendingLogin, RedirectParams};
 pub use metadata::ServerMetadata;

@@ -9,7 +9,7 @@ use outlive_transport::client::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    error::{NO_CODE, OAuthError, OAuthErrorResponse},
+    error::{NO_CODE, OAuthError, OAuthErrorResponse, OAuthRequest},
     metadata::ServerMetadata,
     url::Place,
 };
@@ -102,12 +102,12 @@ impl Registered {
         match fetched.status {
             status if status.is_success() => {}
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => return Err(missing()),
-            status if status.is_server_error() => return Err(fetched.refusal().into()),
+            status if status.is_server_error() => return Err(fetched.status_error().into()),
             _ => {
                 let said: Refused = serde_json::from_slice(&fetched.body).unwrap_or_default();
                 let code = said.error.as_deref().unwrap_or(NO_CODE);
-                let refusal = OAuthErrorResponse::new(code, said.error_description.as_deref());
-                return Err(OAuthError::Refused { what: "the registration", refusal });
+                let response = OAuthErrorResponse::new(code, said.error_description.as_deref());
+                return Err(OAuthError::Refused { request: OAuthRequest::Registration, response });
             }
         }
         let response: Response = fetched.json()?;

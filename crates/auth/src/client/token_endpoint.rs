@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     dpop::{Prover, seconds},
-    error::{OAuthError, OAuthErrorResponse},
+    error::{OAuthError, OAuthErrorResponse, OAuthRequest},
     random::random,
     registration::{Method, Registered},
 };
@@ -59,16 +59,16 @@ impl TokenEndpoint<'_> {
     /// Requests a token.
     pub(super) async fn ask(
         &self,
-        what: &'static str,
+        request: OAuthRequest,
         fields: Fields<'_>,
     ) -> Result<Given, OAuthError> {
-        Ok(self.send(what, fields).await?.json()?)
+        Ok(self.send(request, fields).await?.json()?)
     }
 
     /// Sends a form and returns a successful response. Retries once if the server requires a nonce.
     pub(super) async fn send(
         &self,
-        what: &'static str,
+        request: OAuthRequest,
         asked: Fields<'_>,
     ) -> Result<FetchResponse, OAuthError> {
         let mut has_nonce = false;
@@ -89,10 +89,10 @@ impl TokenEndpoint<'_> {
             if fetched.status.is_success() {
                 return Ok(fetched);
             }
-            let refusal = refusal(&fetched, &fields)?;
-            let again = refusal.code == "use_dpop_nonce" && nonce.is_some() && !has_nonce;
+            let response = error_response(&fetched, &fields)?;
+            let again = response.code == "use_dpop_nonce" && nonce.is_some() && !has_nonce;
             if !again {
-                return Err(OAuthError::Refused { what, refusal });
+                return Err(OAuthError::Refused { request, response });
             }
             has_nonce = true;
         }
@@ -160,13 +160,16 @@ fn sensitive(value: &str) -> Result<HeaderValue, OAuthError> {
 }
 
 /// Parses an error response. A response without an error code is a failure of the server.
-fn refusal(fetched: &FetchResponse, fields: &Fields<'_>) -> Result<OAuthErrorResponse, OAuthError> {
+fn error_response(
+    fetched: &FetchResponse,
+    fields: &Fields<'_>,
+) -> Result<OAuthErrorResponse, OAuthError> {
     #[derive(Deserialize)]
     struct Said {
         error: String,
         error_description: Option<String>,
     }
-    let said: Said = serde_json::from_slice(&fetched.body).map_err(|_| fetched.refusal())?;
+    let said: Said = serde_json::from_slice(&fetched.body).map_err(|_| fetched.status_error())?;
     // Some servers echo request fields in the description, and these are secrets.
     let repeats = |text: &String| {
         fields.iter().any(|(_, value)| value.len() >= 8 && text.contains(value.as_str()))

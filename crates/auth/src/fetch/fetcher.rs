@@ -237,7 +237,7 @@ impl fmt::Debug for FetchResponse {
 
 impl FetchResponse {
     /// Returns an error with the status of the response.
-    pub fn refusal(&self) -> FetchError {
+    pub fn status_error(&self) -> FetchError {
         FetchError::at(&self.url, FetchErrorKind::Status(self.status.as_u16()))
     }
 
@@ -248,7 +248,7 @@ impl FetchResponse {
     /// Returns an error if the status is not a success, or if the body is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, FetchError> {
         if !self.status.is_success() {
-            return Err(self.refusal());
+            return Err(self.status_error());
         }
         serde_json::from_slice(&self.body).map_err(|error| {
             // The error text of serde may quote the body.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     super::{
-        folder::{Begun, Child, Folder},
+        folder::{Child, Folder, StartMark},
         spec::How,
     },
     kin::Kin,
@@ -45,7 +45,7 @@ impl Family {
 
     /// Returns the processes of a command whose supervisor is gone, or `None` if they cannot have
     /// survived.
-    fn left_behind(begun: &Begun, child: Option<&Child>) -> Option<Self> {
+    fn left_behind(start: &StartMark, child: Option<&Child>) -> Option<Self> {
         // After a reboot, process IDs refer to other processes.
         if child.is_some_and(|child| child.boot != system::boot()) {
             return None;
@@ -53,7 +53,7 @@ impl Family {
         let group = child
             .filter(|child| system::started(child.pid).as_ref() == Some(&child.started))
             .and_then(|child| Pid::from_raw(child.pid));
-        Some(Self { group, kin: Kin::Marked(begun.mark.clone()) })
+        Some(Self { group, kin: Kin::Marked(start.mark.clone()) })
     }
 
     /// Returns whether no process is left, after the command itself has exited. Zombies do not
@@ -121,8 +121,8 @@ pub(crate) fn later(by: Duration) -> Instant {
 /// Terminates the remaining processes of a command whose supervisor was killed. Returns whether
 /// none is left.
 pub(crate) async fn end_left_behind(folder: &Folder, grace: Duration) -> io::Result<bool> {
-    let Some(begun) = folder.begun()? else { return Ok(true) };
-    match Family::left_behind(&begun, folder.child()?.as_ref()) {
+    let Some(start) = folder.start_mark()? else { return Ok(true) };
+    match Family::left_behind(&start, folder.child()?.as_ref()) {
         Some(family) => Ok(family.end_all(grace).await),
         None => Ok(true),
     }

@@ -10,7 +10,7 @@ use super::{
     super::{
         error::{Error, Result},
         files::{now, random_name},
-        folder::{Begun, Folder},
+        folder::{Folder, StartMark},
         processes,
     },
     control::Control,
@@ -46,7 +46,7 @@ fn watch_over(folder: &Folder) -> Result<()> {
     let Some(_lock) = folder.hold().map_err(problem("take the lock of"))? else { return Ok(()) };
     // No other supervisor can start the command while this one holds the lock, but an earlier one
     // may have.
-    if folder.begun().map_err(problem("read"))?.is_some() {
+    if folder.start_mark().map_err(problem("read"))?.is_some() {
         return Ok(());
     }
     let spec = folder.spec().map_err(problem("read the specification in"))?;
@@ -58,11 +58,11 @@ fn watch_over(folder: &Folder) -> Result<()> {
         .map_err(problem("start a runtime for"))?;
     runtime.block_on(async {
         let control = Control::open(folder).map_err(problem("open a socket for"))?;
-        let begun = Begun { at: now(), mark: format!("{}.{}", folder.id(), random_name()) };
+        let start = StartMark { at: now(), mark: format!("{}.{}", folder.id(), random_name()) };
         let run =
             Run::prepare(folder, spec, control).map_err(problem("open the output files in"))?;
-        folder.begin(&begun).map_err(problem("record the start in"))?;
-        run.start_and_watch(&begun.mark).await;
+        folder.set_start_mark(&start).map_err(problem("record the start in"))?;
+        run.start_and_watch(&start.mark).await;
         Ok(())
     })
 }

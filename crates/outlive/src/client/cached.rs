@@ -10,7 +10,7 @@ use super::{
     core::Core,
     error::{Error, Result},
     link::unexpected,
-    send::{Came, converse},
+    send::{CallOutcome, converse},
 };
 
 /// A result from the cache or from the server.
@@ -32,8 +32,8 @@ impl Cached {
         let key = (wanted.method.to_string(), wanted.params.clone());
         let before = cache.changes();
         let answered = match converse(core, wanted).await? {
-            Came::Complete(answered) => answered,
-            Came::Task(..) => {
+            CallOutcome::Complete(answered) => answered,
+            CallOutcome::Task(..) => {
                 return Err(Error::broke("it returned a task for a request that cannot be a task"));
             }
         };

@@ -369,7 +369,7 @@ pub struct InputCallbacks {
 
 impl fmt::Debug for InputCallbacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answers").field("can", &self.can).finish_non_exhaustive()
+        f.debug_struct("InputCallbacks").field("can", &self.can).finish_non_exhaustive()
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Page<T> {
 
 impl<T> fmt::Debug for Paginated<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pages").field("method", &self.method).finish_non_exhaustive()
+        f.debug_struct("Paginated").field("method", &self.method).finish_non_exhaustive()
     }
 }
 

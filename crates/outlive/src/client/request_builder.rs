@@ -16,7 +16,7 @@ use super::{
     cached::Cached,
     core::{Client, Core},
     error::{ClientError, Error, Result},
-    send::{Boxed, Came, converse, send},
+    send::{Boxed, CallOutcome, converse, send},
 };
 
 /// A request that is sent when it is awaited. Dropping the future before the response cancels it.
@@ -332,10 +332,10 @@ fn split_meta(params: &str) -> Result<(String, Map<String, Value>)> {
 }
 
 /// Deserializes the result of a call that cannot be a task.
-pub(crate) fn complete<T: serde::de::DeserializeOwned>(came: Came) -> Result<T> {
-    match came {
-        Came::Complete(answered) => answered.read(),
-        Came::Task(..) => {
+pub(crate) fn complete<T: serde::de::DeserializeOwned>(outcome: CallOutcome) -> Result<T> {
+    match outcome {
+        CallOutcome::Complete(answered) => answered.read(),
+        CallOutcome::Task(..) => {
             Err(Error::broke("it returned a task for a request that cannot be a task"))
         }
     }

@@ -101,7 +101,7 @@ fn agree(core: &Arc<Core>, answered: &Answered) -> Option<()> {
 
 /// Outcome of a call.
 #[derive(Debug)]
-pub(crate) enum Came {
+pub(crate) enum CallOutcome {
     /// A result.
     Complete(Answered),
     /// A task.
@@ -109,7 +109,7 @@ pub(crate) enum Came {
 }
 
 /// Sends a request, responds to the input requests of each round, and repeats until the outcome.
-pub(crate) async fn converse(core: &Arc<Core>, wanted: Wanted) -> Result<Came> {
+pub(crate) async fn converse(core: &Arc<Core>, wanted: Wanted) -> Result<CallOutcome> {
     converse_noting(core, wanted, None, None).await
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn converse_noting(
     mut wanted: Wanted,
     begin: Option<SavedRound>,
     record: Option<&Record>,
-) -> Result<Came> {
+) -> Result<CallOutcome> {
     let method = Method::parse(&wanted.method);
     // The parameters of the first round, without input responses and request state.
     let mut first = None;
@@ -136,8 +136,8 @@ pub(crate) async fn converse_noting(
             .read(&asked, answered.result()?)
             .map_err(Error::broke)?;
         let required = match reply {
-            ResultKind::Complete => return Ok(Came::Complete(answered)),
-            ResultKind::Task(task) => return Ok(Came::Task(answered.here, task)),
+            ResultKind::Complete => return Ok(CallOutcome::Complete(answered)),
+            ResultKind::Task(task) => return Ok(CallOutcome::Task(answered.here, task)),
             ResultKind::InputRequired(required) => *required,
         };
         let InputRequiredResult { input_requests, request_state, meta } = required;

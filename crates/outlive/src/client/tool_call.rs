@@ -18,7 +18,7 @@ use super::{
     notice::ServerNotification,
     random::random_id,
     request_builder::{given, sealed},
-    send::{Boxed, Came, converse_noting, jitter},
+    send::{Boxed, CallOutcome, converse_noting, jitter},
     tasks::TaskHandle,
     tool_cache::KnownTool,
     tools::{IDEMPOTENCY_KEY, StartTool, Tasks, ToolCall},
@@ -221,14 +221,14 @@ impl Calling {
             let wanted = written(core, &here, tool, known.as_deref(), &waiting, insisted);
             let may_insist = !insisted && !wanted.holds_tasks && asks_for_tasks(&here, tool);
             let error = match converse_noting(core, wanted, round.clone(), record.as_ref()).await {
-                Ok(Came::Complete(answered)) => {
+                Ok(CallOutcome::Complete(answered)) => {
                     let result: CallToolResult = answered.read()?;
                     if tool.is_checked {
                         Box::pin(check(core, tool, known.as_deref(), &result)).await?;
                     }
                     return Ok(Made::Result(result));
                 }
-                Ok(Came::Task(here, task)) => return Ok(Made::Task(here.rules, task)),
+                Ok(CallOutcome::Task(here, task)) => return Ok(Made::Task(here.rules, task)),
                 Err(error) => error,
             };
             match error.server_error().map(|refused| refused.code) {

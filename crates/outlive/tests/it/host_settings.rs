@@ -48,7 +48,8 @@ async fn max_inline_is_announced_in_meta_of_tool() {
     for (bytes, announced) in [(200 << 10, 200 << 10), (1 << 20, 500_000)] {
         let tool = Tool::new("work", work).max_inline(bytes);
         let server = build(None, tool).unwrap();
-        for version in REVISIONS {
+        // Earlier versions have no `_meta` on tools.
+        for version in &REVISIONS[2..] {
             let mut pipe = Pipe::speaking(&server, version).await;
             let listed = pipe.result("tools/list", json!({})).await;
             assert_eq!(listed["tools"][0]["_meta"][KEY], announced, "{version}: {listed}");

@@ -24,7 +24,7 @@ pub struct UnacknowledgedTask {
     created_at: UnixMillis,
 }
 
-/// What the drop of an [`UnacknowledgedTask`] does.
+/// Effect of dropping an [`UnacknowledgedTask`].
 enum OnDrop {
     Nothing,
     Cancel,

@@ -1,5 +1,5 @@
-//! Attendance of a bridged task: who waits for it, and when it is abandoned. The stores in memory
-//! and in SQLite compute it here, and `postgres/schema/bridge.sql` computes it alike.
+//! Attendance of a bridged task: its waiting calls, and the time of its abandonment. The stores in
+//! memory and in SQLite compute it here, and `postgres/schema/bridge.sql` computes it alike.
 
 use std::time::Duration;
 

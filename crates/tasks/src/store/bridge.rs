@@ -38,7 +38,7 @@ impl Bridge {
     }
 }
 
-/// How a call stops waiting for its task.
+/// Reason why a call stops waiting for its task.
 ///
 /// Exhaustive on purpose: a store that misses a departure must not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

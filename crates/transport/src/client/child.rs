@@ -59,7 +59,7 @@ impl fmt::Debug for Stderr {
 impl fmt::Debug for ChildProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only the program is shown: arguments and environment may contain secrets.
-        f.debug_struct("Program").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("ChildProcess").field("program", &self.program).finish_non_exhaustive()
     }
 }
 

@@ -68,10 +68,10 @@ impl fmt::Debug for AuthDecision<'_> {
 /// Rejection of a request. The message tells the client what to do and discloses nothing else.
 // Boxed to keep `AuthDecision` small: most requests are accepted.
 #[derive(Clone, Debug)]
-pub struct AuthRejection(Box<Refusal>);
+pub struct AuthRejection(Box<RejectionParts>);
 
 #[derive(Clone, Debug)]
-struct Refusal {
+struct RejectionParts {
     status: StatusCode,
     message: Cow<'static, str>,
     headers: HeaderMap,
@@ -149,7 +149,7 @@ impl AuthRejection {
     }
 
     fn new(status: StatusCode, message: Cow<'static, str>) -> Self {
-        Self(Box::new(Refusal { status, message, headers: HeaderMap::new() }))
+        Self(Box::new(RejectionParts { status, message, headers: HeaderMap::new() }))
     }
 
     fn retry(self, after: Duration) -> Self {

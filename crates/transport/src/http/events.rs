@@ -184,7 +184,7 @@ impl Kept {
 
 impl fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryEvents")
+        f.debug_struct("MemoryEventStore")
             .field("sessions", &self.lock().by_id.len())
             .finish_non_exhaustive()
     }

@@ -48,17 +48,17 @@ impl HttpState {
     /// Confirms sessions that have an open stream or call but no requests. The store must keep
     /// them, and a session that another replica ended must end here.
     pub(super) async fn confirm_busy(&self) {
-        let Some(keeper) = self.keeper() else { return };
+        let Some(store) = self.session_store() else { return };
         for entry in self.sessions.busy(self.now(), CONFIRMED) {
-            self.confirm(keeper, &entry).await;
+            self.confirm(store, &entry).await;
         }
     }
 
     /// Returns whether the session still exists in the store. Ends it in this process otherwise.
-    pub(super) async fn confirm(&self, keeper: &dyn SessionStore, entry: &HttpSession) -> bool {
+    pub(super) async fn confirm(&self, store: &dyn SessionStore, entry: &HttpSession) -> bool {
         let now = self.now();
         let refresh = self.sessions.is_to_be_refreshed(entry, now);
-        match keeper.refresh(&entry.session, refresh).await {
+        match store.refresh(&entry.session, refresh).await {
             Ok(true) => {
                 if refresh {
                     self.sessions.note_refreshed(entry, now);

@@ -139,7 +139,7 @@ impl HttpServer {
 
 impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Serving").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("HttpServer").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

@@ -44,7 +44,7 @@ impl HttpState {
                 Named::Here(entry)
             }
             Some(entry) => Named::Unsure(Some(entry)),
-            None if is_id(id) && self.keeper().is_some() => Named::Unsure(None),
+            None if is_id(id) && self.session_store().is_some() => Named::Unsure(None),
             None => Named::Unknown,
         }
     }
@@ -61,11 +61,11 @@ impl HttpState {
         here: Option<Arc<HttpSession>>,
     ) -> Result<Option<Arc<HttpSession>>, Box<Response<Body>>> {
         let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
-        let (Some(keeper), Some(id)) = (self.keeper(), id) else { return Ok(here) };
+        let (Some(store), Some(id)) = (self.session_store(), id) else { return Ok(here) };
         if let Some(entry) = here {
-            return Ok(self.confirm(keeper, &entry).await.then_some(entry));
+            return Ok(self.confirm(store, &entry).await.then_some(entry));
         }
-        match keeper.load(id, principal).await {
+        match store.load(id, principal).await {
             Ok(None) => Ok(None),
             Ok(Some(session)) => {
                 session.share(id.into(), self.kept_for());
@@ -127,10 +127,10 @@ impl HttpState {
         caller: Option<Caller>,
     ) -> Result<Arc<HttpSession>, Box<Response<Body>>> {
         let Some(id) = new_id() else { return Err(self.refused(Full::Total)) };
-        let keeper = self.keeper();
-        if let Some(keeper) = keeper {
+        let store = self.session_store();
+        if let Some(store) = store {
             session.share(Arc::clone(&id), self.kept_for());
-            if let Err(error) = keeper.insert(&session).await {
+            if let Err(error) = store.insert(&session).await {
                 if let Some(times) = self.session_warnings.count(self.now()) {
                     tracing::warn!(%error, times, "storing a session failed");
                 }
@@ -144,19 +144,19 @@ impl HttpState {
         let (entry, ended) = match self.enter(id, Arc::clone(&session), caller) {
             Ok(entered) => entered,
             Err(full) => {
-                if let Some(keeper) = keeper {
+                if let Some(store) = store {
                     // No client has its ID; if it cannot be deleted now, it expires.
-                    let _ = keeper.delete(&session).await;
+                    let _ = store.delete(&session).await;
                 }
                 return Err(self.refused(full));
             }
         };
         // A caller that replaces its own sessions must not leave them in the store. Replaced
         // sessions of other callers continue on other replicas, or here when they are used again.
-        if let (Some(keeper), Some(ended)) = (keeper, ended)
+        if let (Some(store), Some(ended)) = (store, ended)
             && entry.caller().is_some()
             && entry.caller() == ended.caller()
-            && let Err(error) = keeper.delete(&ended.session).await
+            && let Err(error) = store.delete(&ended.session).await
         {
             tracing::warn!(%error, "deleting a session failed; it expires in the store");
         }
@@ -168,8 +168,8 @@ impl HttpState {
         &self,
         entry: &HttpSession,
     ) -> Result<(), Box<Response<Body>>> {
-        if let (Some(keeper), Some(_)) = (self.keeper(), entry.session.portable())
-            && let Err(error) = keeper.delete(&entry.session).await
+        if let (Some(store), Some(_)) = (self.session_store(), entry.session.portable())
+            && let Err(error) = store.delete(&entry.session).await
         {
             tracing::warn!(%error, "deleting a session failed");
             return Err(try_again("the session cannot be ended at the moment; retry"));
@@ -180,12 +180,12 @@ impl HttpState {
 
     /// Forwards a client's response to the replica that sent the request. Acknowledges the response
     /// after it is stored.
-    pub(super) async fn hand_on(&self, stray: MisroutedReply) -> Response<Body> {
-        let Some(keeper) = self.keeper() else { return reply::accepted() };
-        match keeper.forward_reply(stray).await {
+    pub(super) async fn hand_on(&self, reply: MisroutedReply) -> Response<Body> {
+        let Some(store) = self.session_store() else { return reply::accepted() };
+        match store.forward_reply(reply).await {
             Ok(()) => reply::accepted(),
             Err(error) => {
-                if let Some(times) = self.stray_warnings.count(self.now()) {
+                if let Some(times) = self.misrouted_warnings.count(self.now()) {
                     tracing::warn!(%error, times, "forwarding a response to another replica failed");
                 }
                 if let Some(limit) = error.limit() {

@@ -43,7 +43,7 @@ pub(super) struct HttpState {
     pub(super) unread: Budget,
     /// Waiting calls per caller.
     pub(super) waiting: Arc<Shares<Caller>>,
-    pub(super) stray_warnings: Warnings,
+    pub(super) misrouted_warnings: Warnings,
     pub(super) session_warnings: Warnings,
     /// Calls whose clients have disconnected.
     pub(super) tasks: Tasks,
@@ -80,7 +80,7 @@ impl HttpState {
                 Names { per_caller: "max_unread_bytes_per_caller", total: "max_unread_bytes" },
             ),
             waiting: Shares::new(config.max_waiting_calls_per_caller),
-            stray_warnings: Warnings::default(),
+            misrouted_warnings: Warnings::default(),
             session_warnings: Warnings::default(),
             endpoint,
             config,
@@ -114,8 +114,8 @@ impl HttpState {
         self.closing.load(Ordering::Relaxed)
     }
 
-    pub(super) fn keeper(&self) -> Option<&dyn SessionStore> {
-        self.endpoint.service().keeper()
+    pub(super) fn session_store(&self) -> Option<&dyn SessionStore> {
+        self.endpoint.service().session_store()
     }
 
     /// Returns the limits for reading the body of a message. Its bytes count against the caller.

@@ -174,7 +174,7 @@ impl Pipe {
                 out.push(b'\n');
             }
             // A session of a pipe belongs to one process, so no other replica sends requests in it.
-            Accepted::Refused(_) | Accepted::Noted | Accepted::Stray(_) => {}
+            Accepted::Refused(_) | Accepted::Noted | Accepted::Misrouted(_) => {}
             Accepted::Batch(parts) => parts.into_iter().for_each(|part| self.answer(part, out)),
         }
     }

@@ -67,7 +67,7 @@ impl Argument {
 
     fn fill(&mut self, value: Value<'_>, asked: &mut Asked) -> Result<()> {
         let mut section = value.section()?;
-        if !is_name(&self.name) {
+        if !is_argument_name(&self.name) {
             let what = format!("`{}` is not a valid name for an argument", self.name);
             section.report(
                 Problem::at(section.line, what)
@@ -130,7 +130,7 @@ fn word(value: &Json) -> String {
 }
 
 /// Returns whether a text is a valid name for an argument.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_argument_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -39,7 +39,7 @@ impl Config {
     }
 
     /// Returns whether some input requests can be answered at a link.
-    fn has_links(&self) -> bool {
+    pub(crate) fn has_links(&self) -> bool {
         let has = |answers: &[AnswerBy]| answers.contains(&AnswerBy::Link);
         let of_tool = |tool: &ToolConfig| tool.policy.answers.as_deref().is_some_and(has);
         self.hosts.hosts.is_some() && (has(&self.hosts.answers) || self.tools.iter().any(of_tool))

@@ -150,7 +150,7 @@ fn known(section: &mut Section<'_>, mut hosts: Hosts, asked: &mut Asked) -> Resu
     }
     // The documentation test needs the keys of this table even if the file has no such table.
     let mut none = Section::empty();
-    host(&mut none)?;
+    let _: Host = host(&mut none)?;
     asked.note("hosts.known.NAME", none.finish()?);
     Ok(hosts)
 }

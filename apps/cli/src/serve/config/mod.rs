@@ -29,6 +29,7 @@ mod tool;
 mod trial;
 mod units;
 
+pub(crate) use argument::is_argument_name;
 pub(crate) use auth::{AuthConfig, Check};
 pub(crate) use file::{Config, DEMO, SCHEMA, demo, load};
 pub(crate) use policy::{OnCrash, TaskMode};

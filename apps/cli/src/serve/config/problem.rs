@@ -90,26 +90,21 @@ pub(crate) struct Mistake {
 #[derive(Debug)]
 pub(crate) struct Mistakes(pub(crate) Vec<Mistake>);
 
-impl From<Mistakes> for CliError {
-    /// Combines all mistakes into one error: `error: …` and `try: …` for each.
-    fn from(Mistakes(mistakes): Mistakes) -> Self {
-        let last = mistakes.len().saturating_sub(1);
-        let mut text = String::new();
-        let mut remedy = None;
-        for (index, mistake) in mistakes.into_iter().enumerate() {
-            if index > 0 {
-                text.push_str("\nerror: ");
-            }
-            text.push_str(&mistake.what);
-            match mistake.remedy {
-                Some(said) if index < last => text.push_str(&format!("\n  try: {said}")),
-                said => remedy = said,
-            }
-        }
-        let trouble = Self::usage(text);
+impl From<Mistake> for CliError {
+    fn from(Mistake { what, remedy }: Mistake) -> Self {
+        let error = Self::usage(what);
         match remedy {
-            Some(remedy) => trouble.remedy(remedy),
-            None => trouble,
+            Some(remedy) => error.remedy(remedy),
+            None => error,
         }
+    }
+}
+
+impl From<Mistakes> for CliError {
+    /// Combines all mistakes: each has its own `error: …` and `try: …`.
+    fn from(Mistakes(mistakes): Mistakes) -> Self {
+        let mut errors = mistakes.into_iter().map(Self::from);
+        let first = errors.next().unwrap_or_else(|| Self::usage("the file is invalid"));
+        errors.fold(first, Self::and)
     }
 }

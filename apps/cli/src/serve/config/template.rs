@@ -168,7 +168,7 @@ impl Word {
 /// Returns the name between two delimiters at the start of a text, and the rest.
 fn named<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
     let (name, after) = text.strip_prefix(open)?.split_once(close)?;
-    argument::is_name(name).then_some((name, after))
+    argument::is_argument_name(name).then_some((name, after))
 }
 
 fn unknown(name: &str, line: usize, arguments: &[Argument]) -> Problem {

@@ -20,7 +20,7 @@ pub struct ManualLogin {
 
 impl fmt::Debug for ManualLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PastedLogin")
+        f.debug_struct("ManualLogin")
             .field("redirect_uri", &self.redirect_uri)
             .finish_non_exhaustive()
     }

@@ -63,7 +63,7 @@ async fn denied_login_reports_access_denied() {
     assert!(said.contains("not logged in"), "{said}");
     let error = posting.await.unwrap();
     assert!(
-        matches!(&error, OAuthError::Refused { refusal, .. } if refusal.code == "access_denied")
+        matches!(&error, OAuthError::Refused { response, .. } if response.code == "access_denied")
     );
     assert!(error.to_string().ends_with("log in again and consent, or request access"), "{error}");
 }

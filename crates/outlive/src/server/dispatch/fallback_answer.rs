@@ -50,12 +50,12 @@ pub(crate) fn is_listed(core: &ServerCore, call: &Call, hosts: &Hosts) -> bool {
             .is_some()
 }
 
-/// Returns whether `task_answer` answers input requests of a tool.
-pub(crate) fn answers_by_tool(core: &ServerCore, call: &Call, tool: &str) -> bool {
+/// Returns whether input requests of a tool can be answered in this way.
+pub(crate) fn answers_by(core: &ServerCore, call: &Call, tool: &str, by: AnswerBy) -> bool {
     let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
     let tool = core.catalog.tools.get(tool, call.principal());
     hosts.zip(tool).is_some_and(|(hosts, tool)| {
-        hosts.answers_of(tool.exec.policy.answers.as_deref()).contains(&AnswerBy::Tool)
+        hosts.answers_of(tool.exec.policy.answers.as_deref()).contains(&by)
     })
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn task_answer(
     let Some((task, record)) = find(env, &call, &arguments.task).await? else {
         return Ok(no_such_task());
     };
-    if !answers_by_tool(&core, &call, &record.tool) {
+    if !answers_by(&core, &call, &record.tool, AnswerBy::Tool) {
         return Ok(only_by_people(task.as_str()));
     }
     let (key, response) = match response(&record, arguments) {

@@ -15,12 +15,17 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::server::{
-    dispatch::{core::ServerCore, fallback_answer},
+    dispatch::{
+        core::ServerCore,
+        fallback_answer,
+        view_poll::{self, Seen},
+    },
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
     exec::{
-        bridge::{WaitOptions, attend, continue_round, no_such_task, wait},
+        bridge::{WaitOptions, attend, continue_round, has_view, no_such_task, wait},
         plan::is_bridged,
     },
+    hosts::AnswerBy,
     policy::TaskPolicy,
     results::{
         body::ResultReader,
@@ -37,7 +42,11 @@ use crate::server::{
         lookup::{is_ours, slow_down},
         pending_result::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT, words},
     },
+    view,
 };
+
+/// Wait of `task_result` in a host that shows the task view.
+const VIEW_WAIT: Duration = Duration::from_secs(2);
 
 /// Maximum number of running tasks that an error lists.
 const MAX_LISTED: usize = 10;
@@ -65,7 +74,11 @@ pub(crate) fn listed(core: &ServerCore, call: &Call) -> Vec<Arc<Tool>> {
     if may_become_task.is_none() {
         return Vec::new();
     }
-    let mut tools = vec![Arc::clone(&TOOLS[0]), Arc::clone(&TOOLS[1])];
+    let result = match has_view(&core.env, call) {
+        true => Arc::clone(&SHOWN_RESULT),
+        false => Arc::clone(&TOOLS[0]),
+    };
+    let mut tools = vec![result, Arc::clone(&TOOLS[1])];
     if fallback_answer::is_listed(core, call, hosts) {
         tools.push(Arc::clone(&TOOLS[2]));
     }
@@ -105,6 +118,13 @@ static TOOLS: LazyLock<[Arc<Tool>; 3]> = LazyLock::new(|| {
     [Arc::new(result), Arc::new(cancel), Arc::new(answer)]
 });
 
+/// `task_result` for hosts that show the task view.
+static SHOWN_RESULT: LazyLock<Arc<Tool>> = LazyLock::new(|| {
+    let mut tool = Tool::clone(&TOOLS[0]);
+    tool.meta = Some(view::resource::tool_meta());
+    Arc::new(tool)
+});
+
 fn tool(name: &str, description: &str, schema: &Value) -> Tool {
     let schema: Schema = to_raw_value(schema).unwrap_or_default().into();
     let mut tool = Tool::new(name, schema);
@@ -119,6 +139,8 @@ struct ResultArguments {
     wait_seconds: Option<u64>,
     from: Option<u64>,
     find: Option<String>,
+    /// Only the task view sends it.
+    seen: Option<Seen>,
 }
 
 async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, ProtocolError> {
@@ -128,6 +150,8 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     };
     let env = &core.env;
     let at_most = arguments.wait_seconds.map(Duration::from_secs);
+    // The page waits instead of the model.
+    let at_most = at_most.or_else(|| has_view(&core.env, &call).then_some(VIEW_WAIT));
     let mut options = WaitOptions { at_most, is_poll: true, ..WaitOptions::default() };
     // The task of a round is in its request state.
     match request_state::open(env, &call, &ReplayPolicy::default())? {
@@ -143,10 +167,15 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
         Err(reply) => return Ok(reply),
     };
     let Some((task, record)) = find(env, &call, &task).await? else { return Ok(no_such_task()) };
+    if let Some(seen) = arguments.seen {
+        return view_poll::poll(&core, &call, &task, seen, at_most).await;
+    }
     if arguments.from.is_some() || arguments.find.is_some() {
         return read_on(&core, &call, &record, arguments.from, arguments.find.as_deref()).await;
     }
-    options.answers_by_tool = fallback_answer::answers_by_tool(&core, &call, &record.tool);
+    let answers_by = |by| fallback_answer::answers_by(&core, &call, &record.tool, by);
+    options.answers_by_tool = answers_by(AnswerBy::Tool);
+    options.answers_by_link = answers_by(AnswerBy::Link);
     options.max_inline = max_inline(&core, &call, &record.tool);
     match attend(env, &call, &task, arrival).await? {
         Some(attendance) => wait(attendance, options).await,

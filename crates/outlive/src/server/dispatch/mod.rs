@@ -6,6 +6,7 @@
 //!   access and validation for each method.
 //! - `fallback_tools`, `fallback_answer`: the tools for clients without tasks; `results`: the rest of
 //!   results that were cut for them.
+//! - `view_poll`: `task_result` as the task view calls it.
 //! - `custom`: methods of the application; `sessions`: changes of legacy sessions.
 //! - `resume`: restores the call of a stored task.
 
@@ -27,3 +28,4 @@ pub(crate) mod sessions;
 pub(crate) mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod tools;
+pub(crate) mod view_poll;

@@ -7,9 +7,10 @@ use outlive_wire::{CacheHints, ReadResourceResult, ResourceContents};
 
 use crate::server::{
     dispatch::{core::ServerCore, results},
-    exec::{executable::Invocation, execute::execute},
+    exec::{bridge::has_view, executable::Invocation, execute::execute},
     extract::cx::Arguments,
     register::resource::{Offered, RegisteredTemplate},
+    view,
 };
 
 /// Returns whether a principal can read a URI: `false` if it does not exist, an error if a scope is
@@ -41,6 +42,11 @@ fn find(core: &ServerCore, call: Arc<Call>) -> Result<CallFuture, ProtocolError>
     // Before all others, so that no template of the application can claim these URIs.
     if let Some(read) = results::read(core, &call, &uri) {
         return Ok(read);
+    }
+    if uri == view::resource::URI && has_view(&core.env, &call) {
+        let result = ReadResourceResult::new([view::resource::contents()]);
+        let result = MethodResult::Resource(result, core.env.cache);
+        return Ok(Box::pin(ready(Ok(Outcome::Complete(result)))));
     }
     if let Some(resource) = core.catalog.resources.get(&uri, principal) {
         drop(uri);

@@ -76,7 +76,7 @@ impl SessionEvents for ServerCore {
         self.hooks.on_close.iter().for_each(|hook| contain("session hook", || hook(session)));
     }
 
-    fn keeper(&self) -> Option<&dyn SessionStore> {
+    fn session_store(&self) -> Option<&dyn SessionStore> {
         self.env.tasks.as_ref().map(|tasks| tasks.sessions() as &dyn SessionStore)
     }
 }

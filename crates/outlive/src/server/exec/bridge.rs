@@ -18,6 +18,7 @@ use crate::server::{
     hosts::Hosts,
     results::deliver::{Delivered, deliver},
     run::{
+        answer_token::AnswerToken,
         bound_args::BoundArgs,
         input::check_response,
         progress::TaskProgress,
@@ -30,6 +31,7 @@ use crate::server::{
         pending_result::{Situation, pending_result, with_task, words},
     },
     time::now,
+    view::resource::is_declared,
 };
 
 /// Interval of progress notifications while the handler reports no progress. Clients that extend
@@ -49,6 +51,8 @@ pub(crate) struct WaitOptions {
     pub(crate) max_inline: Option<usize>,
     /// Whether `task_answer` answers input requests of the tool.
     pub(crate) answers_by_tool: bool,
+    /// Whether texts have links that answer input requests of the tool.
+    pub(crate) answers_by_link: bool,
     /// Whether the client rejects pending results that are not errors.
     pub(crate) rejects_pending: bool,
 }
@@ -290,12 +294,17 @@ fn pending(
     patience: &Patience,
     record: &TaskRecord,
 ) -> CallToolResult {
+    let links = match patience.options.answers_by_link {
+        true => answer_links(env, attendance.call(), record),
+        false => Vec::new(),
+    };
     let situation = Situation {
         earlier: attendance.pending_results(),
         is_joined: attendance.is_joined(),
         is_poll: patience.options.is_poll,
+        has_view: has_view(env, attendance.call()),
         answers_by_tool: patience.options.answers_by_tool,
-        ..Situation::default()
+        links: &links,
     };
     let mut result = pending_result(record, now(&env.profile), situation);
     if patience.options.rejects_pending {
@@ -303,6 +312,23 @@ fn pending(
         result.structured_content = None;
     }
     result
+}
+
+/// Returns the answer links of a task by the names of its input requests.
+pub(crate) fn answer_links(env: &Env, call: &Call, record: &TaskRecord) -> Vec<(String, String)> {
+    let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let Some(url) = hosts.and_then(Hosts::page_url) else { return Vec::new() };
+    let link = |input: &OpenInput| {
+        let token = AnswerToken::seal(env, call.principal().key(), &record.id, input)?;
+        Some((input.name.clone(), format!("{url}/answer/{token}")))
+    };
+    record.input_requests.iter().filter_map(link).collect()
+}
+
+/// Returns whether the host of a call shows the task view.
+pub(crate) fn has_view(env: &Env, call: &Call) -> bool {
+    let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    hosts.is_some_and(Hosts::has_view) && is_declared(call.client_capabilities())
 }
 
 /// Returns the result of an ended task, cut to the limit of the host.

@@ -109,6 +109,7 @@ fn wait_options(hosts: Option<&Hosts>, target: &Executable) -> WaitOptions {
     let answers = hosts.map(|hosts| hosts.answers_of(target.policy.answers.as_deref()));
     WaitOptions {
         answers_by_tool: answers.is_some_and(|answers| answers.contains(&AnswerBy::Tool)),
+        answers_by_link: answers.is_some_and(|answers| answers.contains(&AnswerBy::Link)),
         bound_args: target.policy.replay.bound_args.clone(),
         max_inline: target.policy.max_inline,
         rejects_pending: target.policy.rejects_pending_results,

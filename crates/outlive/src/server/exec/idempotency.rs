@@ -51,28 +51,28 @@ pub(crate) struct IdempotencyGuard {
 
 /// Stored record of a call.
 #[derive(Serialize, Deserialize)]
-struct Note<'a> {
+struct CallRecord<'a> {
     /// Fingerprint of the request.
-    digest: Cow<'a, str>,
+    fingerprint: Cow<'a, str>,
     /// Outcome of the call, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    came: Option<Came>,
+    outcome: Option<RecordedOutcome>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Came {
+enum RecordedOutcome {
     Result(Box<CallToolResult>),
     Error(ErrorObject),
-    Asked { requests: InputRequests, state: String, retry_after: Option<Duration> },
+    InputRequired { requests: InputRequests, state: String, retry_after: Option<Duration> },
     Task(TaskId),
 }
 
 /// Result of an attempt to start a call.
-enum Begun {
+enum Attempt {
     /// This attempt ran the call, with this outcome.
-    Over(Result<Outcome, ProtocolError>),
+    Ran(Result<Outcome, ProtocolError>),
     /// The call was started before. Returns its record and the unused future.
-    Before(RawJson, CallFuture),
+    StartedBefore(RawJson, CallFuture),
 }
 
 impl IdempotencyGuard {
@@ -133,9 +133,9 @@ impl IdempotencyGuard {
             // Spawned, because a disconnect here must not leave a reservation that blocks every
             // retry with this key.
             let trying = tokio::spawn(self.clone().try_begin(cx.clone(), work));
-            let there = match trying.await.unwrap_or(Begun::Over(Err(ProtocolError::Internal))) {
-                Begun::Over(outcome) => return outcome,
-                Begun::Before(there, unused) => {
+            let there = match trying.await.unwrap_or(Attempt::Ran(Err(ProtocolError::Internal))) {
+                Attempt::Ran(outcome) => return outcome,
+                Attempt::StartedBefore(there, unused) => {
                     work = unused;
                     there
                 }
@@ -153,18 +153,21 @@ impl IdempotencyGuard {
 
     /// Returns the outcome of a call that was started before, or `None` if it is not known yet.
     async fn repeat(&self, cx: &Cx, there: &RawJson) -> Result<Option<Outcome>, ProtocolError> {
-        let note: Note<'_> = serde_json::from_str(there.get()).map_err(ProtocolError::internal)?;
-        if note.digest != self.key.fingerprint {
+        let record: CallRecord<'_> =
+            serde_json::from_str(there.get()).map_err(ProtocolError::internal)?;
+        if record.fingerprint != self.key.fingerprint {
             return Err(key_conflict());
         }
-        match note.came {
-            Some(Came::Result(result)) => Ok(Some(Outcome::Complete(MethodResult::Tool(*result)))),
-            Some(Came::Error(error)) => Err(ProtocolError::Custom(error)),
-            Some(Came::Asked { requests, state, retry_after }) => {
-                let asked = InputRequired { requests, state, retry_after };
-                Ok(Some(Outcome::InputRequired(Box::new(asked))))
+        match record.outcome {
+            Some(RecordedOutcome::Result(result)) => {
+                Ok(Some(Outcome::Complete(MethodResult::Tool(*result))))
             }
-            Some(Came::Task(id)) => {
+            Some(RecordedOutcome::Error(error)) => Err(ProtocolError::Custom(error)),
+            Some(RecordedOutcome::InputRequired { requests, state, retry_after }) => {
+                let required = InputRequired { requests, state, retry_after };
+                Ok(Some(Outcome::InputRequired(Box::new(required))))
+            }
+            Some(RecordedOutcome::Task(id)) => {
                 let task = existing(cx, &self.target, &id).await?;
                 if task.is_none() {
                     // The task was deleted, so its key is released too.
@@ -200,60 +203,63 @@ impl IdempotencyGuard {
     }
 
     /// Runs the call and records its outcome, unless the call was started before.
-    async fn try_begin(self, cx: Cx, work: CallFuture) -> Begun {
-        let noted = async {
+    async fn try_begin(self, cx: Cx, work: CallFuture) -> Attempt {
+        let reserved = async {
             let tasks = cx.env().tasks()?;
             let (store, charge) = (tasks.engine().store(), tasks.charge(cx.principal()));
-            let note = self.note(None)?;
-            let there = store.put_if_absent(&self.place(&cx), note, self.hold, Some(&charge)).await;
+            let record = self.record(None)?;
+            let there =
+                store.put_if_absent(&self.place(&cx), record, self.hold, Some(&charge)).await;
             there.map_err(|error| tasks.refused(cx.call(), &error))
         };
-        match noted.await {
+        match reserved.await {
             Ok(None) => {}
-            Ok(Some(there)) => return Begun::Before(there, work),
-            Err(fault) => return Begun::Over(Err(fault)),
+            Ok(Some(there)) => return Attempt::StartedBefore(there, work),
+            Err(error) => return Attempt::Ran(Err(error)),
         }
         // Spawned, so that an outcome is recorded even if the handler panics. Otherwise retries
         // would wait for it.
         let outcome = tokio::spawn(work).await.unwrap_or(Err(ProtocolError::Internal));
         self.settle(&cx, &outcome).await;
-        Begun::Over(outcome)
+        Attempt::Ran(outcome)
     }
 
     async fn settle(&self, cx: &Cx, outcome: &Result<Outcome, ProtocolError>) {
-        let came = match outcome {
+        let recorded = match outcome {
             Ok(Outcome::Complete(MethodResult::Tool(result))) => {
-                Came::Result(Box::new(result.clone()))
+                RecordedOutcome::Result(Box::new(result.clone()))
             }
-            Ok(Outcome::InputRequired(asked)) => Came::Asked {
-                requests: asked.requests.clone(),
-                state: asked.state.clone(),
-                retry_after: asked.retry_after,
+            Ok(Outcome::InputRequired(required)) => RecordedOutcome::InputRequired {
+                requests: required.requests.clone(),
+                state: required.state.clone(),
+                retry_after: required.retry_after,
             },
-            Ok(Outcome::Task(view)) => Came::Task(TaskId::new(view.id.as_str())),
+            Ok(Outcome::Task(view)) => RecordedOutcome::Task(TaskId::new(view.id.as_str())),
             Ok(_) => return,
-            Err(fault) => Came::Error(error_of(cx.env(), cx.call(), fault)),
+            Err(error) => RecordedOutcome::Error(error_of(cx.env(), cx.call(), error)),
         };
-        let (Ok(tasks), Ok(note)) = (cx.env().tasks(), self.note(Some(came))) else { return };
+        let (Ok(tasks), Ok(record)) = (cx.env().tasks(), self.record(Some(recorded))) else {
+            return;
+        };
         let store: &dyn Store = &**tasks.engine().store();
         let (place, mut charge) = (self.place(cx), tasks.charge(cx.principal()));
-        let mut noted = store.put(&place, note, self.remember, Some(&charge)).await;
-        if noted == Err(StoreError::BytesExceeded) {
+        let mut written = store.put(&place, record, self.remember, Some(&charge)).await;
+        if written == Err(StoreError::BytesExceeded) {
             // The client has the result. A retry with this key must not run the call again.
             let over = tasks.over_bytes(cx.principal());
-            let came = Came::Error(error_of(cx.env(), cx.call(), &over));
-            let Ok(note) = self.note(Some(came)) else { return };
+            let error = RecordedOutcome::Error(error_of(cx.env(), cx.call(), &over));
+            let Ok(record) = self.record(Some(error)) else { return };
             charge.max_bytes = u64::MAX;
-            noted = store.put(&place, note, self.remember, Some(&charge)).await;
+            written = store.put(&place, record, self.remember, Some(&charge)).await;
         }
-        if let Err(error) = noted {
+        if let Err(error) = written {
             tracing::warn!(%error, "outcome of a call under an idempotency key cannot be stored");
         }
     }
 
-    fn note(&self, came: Option<Came>) -> Result<RawJson, ProtocolError> {
-        let digest = Cow::Borrowed(self.key.fingerprint.as_str());
-        to_raw_value(&Note { digest, came }).map_err(ProtocolError::internal)
+    fn record(&self, outcome: Option<RecordedOutcome>) -> Result<RawJson, ProtocolError> {
+        let fingerprint = Cow::Borrowed(self.key.fingerprint.as_str());
+        to_raw_value(&CallRecord { fingerprint, outcome }).map_err(ProtocolError::internal)
     }
 
     /// Returns the store key of the record. It includes the principal, so that keys of different

@@ -35,6 +35,7 @@ pub struct Hosts {
     repeat: Repeat,
     abandon_timeout: Option<Duration>,
     answers: Vec<AnswerBy>,
+    public_url: Option<String>,
     view: bool,
     learn: bool,
 }
@@ -57,6 +58,7 @@ impl Hosts {
             repeat: Repeat::Join,
             abandon_timeout: None,
             answers: Vec::new(),
+            public_url: None,
             view: true,
             learn: true,
         }
@@ -115,6 +117,13 @@ impl Hosts {
         self
     }
 
+    /// Sets the address under which people open the pages of this server, such as
+    /// `https://tools.example.com`. Without it, no text has an answer link.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+
     /// Sets whether hosts that render MCP Apps show a running task as one; on by default.
     pub fn view(mut self, view: bool) -> Self {
         self.view = view;
@@ -166,6 +175,11 @@ impl Hosts {
         tool.unwrap_or(&self.answers)
     }
 
+    /// Returns the address of the server's pages.
+    pub(crate) fn page_url(&self) -> Option<&str> {
+        self.public_url.as_deref()
+    }
+
     /// Returns whether the task view is on.
     pub(crate) fn has_view(&self) -> bool {
         self.view
@@ -189,6 +203,7 @@ impl fmt::Debug for Hosts {
             repeat,
             abandon_timeout,
             answers,
+            public_url,
             view,
             learn,
         } = self;
@@ -200,6 +215,7 @@ impl fmt::Debug for Hosts {
             .field("repeat", repeat)
             .field("abandon_timeout", abandon_timeout)
             .field("answers", answers)
+            .field("public_url", public_url)
             .field("view", view)
             .field("learn", learn)
             .finish()

@@ -15,6 +15,7 @@ use crate::server::hosts::{
 #[derive(Debug)]
 pub(crate) struct KnownHost {
     /// Name of the application or library, for people.
+    #[cfg_attr(not(test), expect(dead_code, reason = "`docs/hosts.md` has it"))]
     pub(crate) product: &'static str,
     /// `clientInfo.name` of its client; a `*` may end it.
     pub(crate) name: &'static str,
@@ -25,8 +26,10 @@ pub(crate) struct KnownHost {
     /// Limits that were found. The others have their defaults.
     pub(crate) limits: Host,
     /// Where the limits were read.
+    #[cfg_attr(not(test), expect(dead_code, reason = "`docs/hosts.md` has it"))]
     pub(crate) source: &'static str,
     /// Day on which the source was read.
+    #[cfg_attr(not(test), expect(dead_code, reason = "`docs/hosts.md` has it"))]
     pub(crate) read_on: &'static str,
 }
 

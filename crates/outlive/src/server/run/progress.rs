@@ -74,9 +74,9 @@ impl TaskProgress {
     /// progress.
     pub(crate) fn news(self, session: &Session, task: &TaskId) -> Option<Notify> {
         let token = self.token?;
-        let told = session.state(Told::default);
-        let mut told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = told.entry(task.clone()).or_insert(f64::NEG_INFINITY);
+        let reported = session.state(ReportedProgress::default);
+        let mut reported = reported.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = reported.entry(task.clone()).or_insert(f64::NEG_INFINITY);
         if self.progress.done <= *last {
             return None;
         }
@@ -86,8 +86,8 @@ impl TaskProgress {
 
     /// Removes an ended task from the record of the session.
     pub(crate) fn forget(session: &Session, task: &TaskId) {
-        let told = session.state(Told::default);
-        told.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+        let reported = session.state(ReportedProgress::default);
+        reported.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }
 }
 
@@ -106,4 +106,4 @@ fn in_words(progress: &Progress) -> String {
 
 /// Last progress that a session received, by task.
 #[derive(Default)]
-struct Told(Mutex<HashMap<TaskId, f64>>);
+struct ReportedProgress(Mutex<HashMap<TaskId, f64>>);

@@ -84,8 +84,8 @@ impl Replies {
     }
 
     /// Stores a response for the replica that waits for it.
-    pub(crate) async fn post(&self, stray: MisroutedReply) -> Result<(), SessionStoreError> {
-        let MisroutedReply { session: asked, id, reply } = stray;
+    pub(crate) async fn post(&self, reply: MisroutedReply) -> Result<(), SessionStoreError> {
+        let MisroutedReply { session: asked, id, reply } = reply;
         let Some(name) = asked.portable() else { return Ok(()) };
         if !asked.may_have_asked(id) {
             // No replica sent this request, so the response is ignored like a late one.

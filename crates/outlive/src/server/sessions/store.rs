@@ -125,8 +125,8 @@ impl SessionStore for SharedSessions {
         })
     }
 
-    fn forward_reply(&self, stray: MisroutedReply) -> SessionStoreFuture<'_, ()> {
-        Box::pin(self.replies.post(stray))
+    fn forward_reply(&self, reply: MisroutedReply) -> SessionStoreFuture<'_, ()> {
+        Box::pin(self.replies.post(reply))
     }
 }
 

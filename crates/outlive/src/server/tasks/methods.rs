@@ -95,6 +95,8 @@ pub(crate) fn cancel(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
             _ => None,
         };
         if cancelled == Some(CancelOutcome::Cancelled) {
+            // No worker ends the task, so no engine event counts it.
+            env.counters.cancelled.add(1);
             tasks.quotas.leave(&id);
         }
         if let Some(how) = how {

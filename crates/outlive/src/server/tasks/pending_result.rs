@@ -26,7 +26,7 @@ const WAITS_PER_TURN: u32 = 6;
 
 /// Situation in which a pending result is sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Situation {
+pub(crate) struct Situation<'a> {
     /// Number of pending results that were sent for the task before.
     pub(crate) earlier: u32,
     /// Whether the call joined the run of an earlier call.
@@ -37,10 +37,23 @@ pub(crate) struct Situation {
     pub(crate) has_view: bool,
     /// Whether `task_answer` accepts answers to the input requests.
     pub(crate) answers_by_tool: bool,
+    /// Answer links by the names of input requests.
+    pub(crate) links: &'a [(String, String)],
+}
+
+impl Situation<'_> {
+    /// Returns the answer link of an input request.
+    fn link(&self, name: &str) -> Option<&str> {
+        self.links.iter().find(|(linked, _)| linked == name).map(|(_, link)| link.as_str())
+    }
 }
 
 /// Returns the pending result of a task at `now`, in milliseconds since 1970.
-pub(crate) fn pending_result(task: &TaskRecord, now: u64, situation: Situation) -> CallToolResult {
+pub(crate) fn pending_result(
+    task: &TaskRecord,
+    now: u64,
+    situation: Situation<'_>,
+) -> CallToolResult {
     let status = Status::of(task, now);
     let text = match task.input_requests.is_empty() {
         true => status.text(situation),
@@ -64,6 +77,18 @@ pub(crate) fn with_task(mut result: CallToolResult, task: &TaskId) -> CallToolRe
     result
 }
 
+/// Returns the status of a task with all members, for the task view.
+pub(crate) fn task_status(task: &TaskRecord, now: u64, situation: Situation<'_>) -> Value {
+    let status = Status::of(task, now);
+    let full = Situation { is_poll: false, ..situation };
+    let mut shown = serde_json::to_value(status.structured(full)).unwrap_or_default();
+    if let Value::Object(members) = &mut shown {
+        members.remove("next");
+        members.remove("instructions");
+    }
+    shown
+}
+
 /// Status of a running task.
 struct Status<'a> {
     task: &'a TaskRecord,
@@ -84,7 +109,7 @@ impl<'a> Status<'a> {
     }
 
     /// Returns the text for the model.
-    fn text(&self, situation: Situation) -> String {
+    fn text(&self, situation: Situation<'_>) -> String {
         let (tool, id) = (&self.task.tool, self.task.id.as_str());
         let far = self.far();
         if (situation.earlier + 1).is_multiple_of(WAITS_PER_TURN) {
@@ -136,32 +161,34 @@ impl<'a> Status<'a> {
     }
 
     /// Returns the text for the model of a task that waits for input.
-    fn input_text(&self, situation: Situation) -> String {
+    fn input_text(&self, situation: Situation<'_>) -> String {
         let (tool, id) = (&self.task.tool, self.task.id.as_str());
         let mut text = String::new();
         for OpenInput { name: key, request, audience, .. } in &self.task.input_requests {
             let _ = writeln!(text, "`{tool}` (task {id}) asks the user: {}", question(request));
             let _ = match situation.answers_by_tool && *audience == Audience::Client {
-                true => writeln!(
+                true => write!(
                     text,
                     "Show them this, and give their answer with {TASK_ANSWER} \
                      {{\"task\":\"{id}\",\"input_request\":{},\"action\":\"accept\",\"content\":…}}, \
-                     or have them run `outlive tasks answer {id}`.",
+                     or have them run `outlive tasks answer {id}`",
                     Value::from(key.as_str())
                 ),
-                false => writeln!(
-                    text,
-                    "Show them this, and have them run `outlive tasks answer {id}`. Then call \
-                     {TASK_RESULT} with {{\"task\":\"{id}\"}}."
-                ),
+                false => {
+                    write!(text, "Show them this, and have them run `outlive tasks answer {id}`")
+                }
             };
+            if let Some(link) = situation.link(key) {
+                let _ = write!(text, " or open {link}");
+            }
+            let _ = writeln!(text, ". Then call {TASK_RESULT} with {{\"task\":\"{id}\"}}.");
         }
         text.truncate(text.trim_end().len());
         text
     }
 
     /// Returns the structured content.
-    fn structured(&self, situation: Situation) -> Structured<'_> {
+    fn structured(&self, situation: Situation<'_>) -> Structured<'_> {
         let is_first = !situation.is_poll;
         let id = self.task.id.as_str();
         let asks = !self.task.input_requests.is_empty();
@@ -182,18 +209,29 @@ impl<'a> Status<'a> {
             stored_until: self.stored_until.filter(|_| is_first).map(rfc3339),
             next: (is_first && !asks).then_some(next),
             instructions: (is_first && !asks).then_some(instructions),
-            input_requests: asks.then(|| self.input_requests()),
+            input_requests: asks.then(|| self.input_requests(situation)),
         }
     }
 
-    fn input_requests(&self) -> Value {
+    /// Returns the open input requests. Those that only a person answers have instructions.
+    fn input_requests(&self, situation: Situation<'_>) -> Value {
         let requests = self.task.input_requests.iter().map(|input| {
-            let shown = match &input.request {
+            let mut shown = match &input.request {
                 InputRequest::Elicit(ElicitRequestParams::Form(form)) => {
                     json!({"message": form.message, "requestedSchema": form.requested_schema})
                 }
+                InputRequest::Elicit(ElicitRequestParams::Url(url)) => {
+                    json!({"message": url.message, "url": url.url})
+                }
                 other => json!({"message": question(other)}),
             };
+            if let Some(link) = situation.link(&input.name) {
+                shown["link"] = json!(link);
+            }
+            if !situation.answers_by_tool || input.audience != Audience::Client {
+                let id = self.task.id.as_str();
+                shown["instructions"] = json!(format!("Run `outlive tasks answer {id}`."));
+            }
             (input.name.clone(), shown)
         });
         Value::Object(requests.collect())

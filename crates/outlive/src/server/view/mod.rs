@@ -18,7 +18,11 @@
 //! - The result has the task in `_meta` as `dev.outlive/task`, also after the task has ended. So the
 //!   page distinguishes a pending result from a tool's own structured content.
 //! - The task has the members `change` and `lines` (below).
-//! - The wait does not count as a wait of the model, which must stop after five.
+//! - The call only reads. It is not a wait of the model, which must stop after five. A host that
+//!   closes the page cancels the call; this does not cancel the task.
+//!
+//! In hosts that show the page, the model's own calls of `task_result` wait for two seconds and have
+//! the task in `_meta` too: their result is the first one that the page gets.
 //!
 //! The task is `{"id", "tool", "status", "seconds", "done"?, "total"?, "message"?, "leftSeconds"?,
 //! "storedUntil"?, "inputRequests"?, "change", "lines"?}`:
@@ -30,7 +34,8 @@
 //! | `lines` | `{"text": ["…"], "last": 954, "skipped": 0}`: the text of the segments after `seen.segment`, the number of the last segment, and the number of segments that were left out before them |
 //! | `inputRequests` | by key: `{"message", "requestedSchema"?, "url"?, "link"?, "instructions"?}` |
 //!
-//! An input request with `instructions` cannot be answered by `task_answer`: the page shows this
+//! Input requests are in the structured content only, which keeps the order of a form's fields. An
+//! input request with `instructions` cannot be answered by `task_answer`: the page shows this
 //! text instead of a form. `link` is the answer link, `url` the page of a URL elicitation.
 
 pub(crate) mod resource;

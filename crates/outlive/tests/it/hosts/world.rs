@@ -13,7 +13,7 @@ use outlive::{
     server::{
         Args, Cx, Durable, Json, Result, Server, ServerBuilder, State, Tool,
         hosts::Hosts,
-        tasks::{TaskConfig, TaskPolicy},
+        tasks::{OnCrash, TaskConfig, TaskPolicy},
     },
 };
 use schemars::JsonSchema;
@@ -91,7 +91,7 @@ pub(super) fn builder(config: TaskConfig, runs: &Runs) -> ServerBuilder {
     Server::builder("hosts", "1")
         .tasks(config)
         .state(runs.clone())
-        .tool(Tool::new("nap", nap).task(auto))
+        .tool(Tool::new("nap", nap).task(auto).on_crash(OnCrash::Rerun))
         .tool(Tool::new("typed_nap", typed_nap).task(auto))
         .tool(Tool::new("render", render).task(auto))
         .tool(Tool::new("deploy", deploy).task(auto))

@@ -296,7 +296,7 @@ async fn session_check_reads_store_at_most_once_per_second() {
 #[tokio::test]
 async fn session_without_store_exists_only_in_its_process() {
     let (first, second) = (HttpFixture::start().await, HttpFixture::start().await);
-    assert!(first.server.endpoint().service().keeper().is_none());
+    assert!(first.server.endpoint().service().session_store().is_none());
     let session = first.session(VERSION).await;
     assert_eq!((ping(&first, &session).await, ping(&second, &session).await), (200, 404));
 }

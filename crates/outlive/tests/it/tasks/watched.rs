@@ -92,6 +92,28 @@ async fn poll_over_rate_limit_returns_retry_delay() {
     assert!(words(&events(&store, &id).await).contains(&"polled-too-often"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn cancelled_task_is_counted_once_whether_parked_or_running() {
+    let store = Arc::new(MemoryStore::new());
+    let server = server(&store);
+    let mut pipe = Pipe::open_as(&server, Principal::named("alice"));
+    let parked = start(&mut pipe, "deploy", json!({})).await;
+    until(&mut pipe, &parked, "input_required").await;
+    // Longer than a task waits in memory.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let running = start(&mut pipe, "stubborn", json!({})).await;
+    let tasks = server.metrics().await.tasks.unwrap();
+    assert_eq!((tasks.parked, tasks.running), (1, 1));
+    modern(&mut pipe, "tasks/cancel", json!({"taskId": parked})).await;
+    assert_eq!(server.metrics().await.cancelled, 1);
+    modern(&mut pipe, "tasks/cancel", json!({"taskId": running})).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.metrics().await.cancelled, 2);
+    // An ended task is not cancelled again.
+    modern(&mut pipe, "tasks/cancel", json!({"taskId": parked})).await;
+    assert_eq!(server.metrics().await.cancelled, 2);
+}
+
 #[tokio::test]
 async fn http_poll_over_rate_limit_is_429_and_counted_in_metrics() {
     let store = Arc::new(MemoryStore::new());

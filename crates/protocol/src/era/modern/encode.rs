@@ -17,7 +17,7 @@ use serde_json::{
 use super::{
     extensions::{PARTIALS, TASKS},
     partial,
-    task::{Task, Told},
+    task::{Task, TaskNotificationParams},
 };
 use crate::{
     Call, Change, Era, Frame, InputRequired, Message, MethodResult, Notify, Outcome, Profile,
@@ -416,8 +416,8 @@ fn tell(call: &Call, notify: Notify, out: &mut Vec<u8>) -> Frame {
             if let Some(Ok(progress)) = progress {
                 meta.insert(partial::PROGRESS.to_owned(), progress);
             }
-            let told = Told { task: Task::detailed(&task), meta };
-            notify::notification(Method::Tasks.as_str(), &told, out);
+            let params = TaskNotificationParams { task: Task::detailed(&task), meta };
+            notify::notification(Method::Tasks.as_str(), &params, out);
         }
         Notify::Emitted(emitted) => {
             open_subscribed(call, Method::TaskPartials, out);

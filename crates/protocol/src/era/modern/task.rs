@@ -95,7 +95,7 @@ fn expired() -> ErrorObject {
 
 /// The parameters of `notifications/tasks`, for one subscription.
 #[derive(Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct TaskNotificationParams<'a> {
     #[serde(flatten)]
     pub(super) task: Task<'a>,
     #[serde(rename = "_meta")]

@@ -69,46 +69,46 @@ fn violation_in_typed_arguments_names_location_and_expectation() {
 
 #[test]
 fn violation_of_alternatives_names_the_intended_one() {
-    let choices = |shape: &str, event: &str, told: &str| {
+    let choices = |shape: &str, event: &str, topic: &str| {
         format!(
-            r#"{{"mode":"Fast","told":{told},"shape":{shape},"loose":"a","event":{event},"by_mode":{{}},"by_number":{{}}}}"#
+            r#"{{"mode":"Fast","topic":{topic},"shape":{shape},"loose":"a","event":{event},"by_mode":{{}},"by_number":{{}}}}"#
         )
     };
-    let (start, told) = (r#"{"kind":"start"}"#, r#""one-thing""#);
+    let (start, topic) = (r#"{"kind":"start"}"#, r#""one-thing""#);
     typed::<types::Choices>(
         &choices("null", start, r#""nothing""#),
-        r#"`/told` must be one of "one-thing", "other-thing", not "nothing""#,
+        r#"`/topic` must be one of "one-thing", "other-thing", not "nothing""#,
     );
     typed::<types::Choices>(
-        &choices(r#"{"Circle":"wide"}"#, start, told),
+        &choices(r#"{"Circle":"wide"}"#, start, topic),
         r#"`/shape/Circle` must be an integer, not "wide""#,
     );
     typed::<types::Choices>(
-        &choices("null", r#"{"kind":"stop","reason":7}"#, told),
+        &choices("null", r#"{"kind":"stop","reason":7}"#, topic),
         "`/event/reason` must be a string, not 7",
     );
     typed::<types::Choices>(
-        &choices("null", r#"{"kind":"stop"}"#, told),
+        &choices("null", r#"{"kind":"stop"}"#, topic),
         "`/event` lacks the required property `reason`",
     );
     typed::<types::Choices>(
-        &choices("null", r#"{"kind":"halt"}"#, told),
+        &choices("null", r#"{"kind":"halt"}"#, topic),
         r#"`/event/kind` must be one of "start", "move", "stop", not "halt""#,
     );
     typed::<types::Choices>(
-        &choices("null", "{}", told),
+        &choices("null", "{}", topic),
         "`/event` lacks the required property `kind`",
     );
     typed::<types::Choices>(
-        &choices(r#""Square""#, start, told),
+        &choices(r#""Square""#, start, topic),
         r#"`/shape` must be one of "Nothing", or an object, not "Square""#,
     );
     typed::<types::Choices>(
-        &choices(r#"{"Square":1}"#, start, told),
+        &choices(r#"{"Square":1}"#, start, topic),
         r#"`/shape` must have one of `Circle`, `Rectangle`, `Line`, but is {"Square":1}"#,
     );
     typed::<types::Choices>(
-        &choices("7", start, told),
+        &choices("7", start, topic),
         r#"`/shape` must be a string or an object, not 7"#,
     );
 }

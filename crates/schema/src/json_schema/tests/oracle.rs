@@ -159,7 +159,7 @@ fn usual_arguments_are_decided_by_tree_walk() {
 #[test]
 fn doubt_is_settled_by_validator() {
     // The tree does not cover tagged enums and maps with integer keys.
-    let text = r#"{"mode":"Fast","told":"one-thing","shape":{"Line":[1,2]},"loose":[1],
+    let text = r#"{"mode":"Fast","topic":"one-thing","shape":{"Line":[1,2]},"loose":[1],
         "event":{"kind":"move","x":1},"by_mode":{"Slow":1},"by_number":{"7":true}}"#;
     assert!(!walked::<types::Choices>(text));
     Schema::of_input::<types::Choices>().unwrap().check_typed(text).unwrap();

@@ -100,7 +100,7 @@ pub(super) struct Point {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Choices {
     pub(super) mode: Mode,
-    pub(super) told: Told,
+    pub(super) topic: Topic,
     pub(super) shape: Option<Shape>,
     pub(super) loose: Loose,
     pub(super) event: Event,
@@ -116,7 +116,7 @@ pub(super) enum Mode {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Told {
+pub(super) enum Topic {
     /// Documented variants are written differently.
     OneThing,
     /// Another.

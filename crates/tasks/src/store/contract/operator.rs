@@ -218,8 +218,8 @@ async fn inspect_keeps_secret_entries_marked(bench: ContractBench) {
 
 async fn operations_on_unknown_task_return_none(bench: ContractBench) {
     bench.queue("t").await;
-    let nobody = TaskId::new("x");
-    assert!(bench.operator().inspect(&nobody).await.expect("read succeeds").is_none());
+    let unknown = TaskId::new("x");
+    assert!(bench.operator().inspect(&unknown).await.expect("read succeeds").is_none());
     assert_eq!(bench.retry("x").await, None);
     assert_eq!(bench.purge("x", true).await, None);
 }

@@ -125,7 +125,7 @@ async fn rest(
         Accepted::Call(run) => respond(state, run, entry, takes).await,
         Accepted::Handshake(run, session) => handshake(state, run, session, takes).await,
         Accepted::Noted => reply::accepted(),
-        Accepted::Stray(stray) => state.hand_on(*stray).await,
+        Accepted::Misrouted(reply) => state.hand_on(*reply).await,
         Accepted::Refused(refusal) => reply::refusal(refusal),
         Accepted::Batch(parts) => batch(state, parts, entry, takes).await,
     }

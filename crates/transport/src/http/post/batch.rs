@@ -37,7 +37,7 @@ pub(super) async fn batch(
     for part in parts {
         match part {
             Accepted::Call(run) => batch.start(state, run).await,
-            Accepted::Stray(stray) => drop(state.hand_on(*stray).await),
+            Accepted::Misrouted(reply) => drop(state.hand_on(*reply).await),
             Accepted::Refused(refusal) if refusal.wants_answer => {
                 batch.responses.push(refusal.body);
             }
