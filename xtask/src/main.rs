@@ -82,6 +82,14 @@ usage: cargo xtask COMMAND
                  --seconds N --tasks N      duration, and number of stored tasks (60 s, 1,000,000)
                  --short                    15 s and 100,000 tasks
                  --program PATH             an existing `outlive` program, with `seed-store` in the same folder
+  hosts        slow tools and large results in hosts without tasks, with real client packages; takes 40 minutes
+                 --short                    shorter times and fewer runs; takes 2.5 minutes
+                 --only ROW                 rounds, progress, pending, kills, foreign, answers, large, bytes or
+                                            comparison (repeatable)
+                 --json                     prints the rows as JSON
+                 --program PATH             an existing `outlive` program, with `large-server` in the same folder
+                 --seed N                   repeats the same moments of `kills`
+                 --record                   with a program from before bridging: records its messages for `bytes`
   program      size and startup cost of the published program
   postgres     a database for manual tests, until Ctrl-C
                  --wheel                    the pinned package, even if the system has PostgreSQL
