@@ -55,6 +55,8 @@ usage: cargo xtask COMMAND
                  --screenshots FOLDER       pictures of every state
   examples     runs all programs in examples/, which check their own results
   bench        benchmarks; arguments are passed to the benchmark program
+                 --write                    also writes docs/performance/data/ and draws the plots
+                 --plot                     only draws the plots from docs/performance/data/
   build-time   cost of a cold build of the program, and of hello world beside rmcp's; takes half an hour
                  --write                    writes docs/performance/build.md
                  --only NAME                program, hello or hello-rmcp (repeatable)
@@ -70,6 +72,7 @@ usage: cargo xtask COMMAND
                  --seed N                   repeats the same failures
   takeover     how long a task stops when its server is killed
                  --store sqlite|postgres --replicas N --kills N
+                 --write                    also writes docs/performance/data/; `bench --plot` draws it
   streams      kills servers in the middle of a stream, and checks the segments of the readers
                  --store sqlite|postgres --replicas N --streams N --kills N
   rolling      replaces every server in turn; no call may fail
