@@ -103,6 +103,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tool(Tool::new("images", images))
         .tool(Tool::new("structured", structured))
         .build()?;
+    let http = HttpConfig::new().authenticator(StaticTokens::new().with("caller", token));
     let serving = server.serve_http("127.0.0.1:0", http).await?;
     println!("{}", serving.address());
     Ok(serving.wait().await?)

@@ -176,7 +176,7 @@ fn answer_as_operator(home: &Home, open: &Open) -> Result<()> {
         let names = report.task.input_requests.iter().map(|request| request.name.clone());
         let accept: Value = json!({"action": "accept", "content": {"yes": true}});
         let answer = serde_json::value::to_raw_value(&accept)?;
-        let answers: Vec<_> = names.map(|name| (name, answer.clone().into())).collect();
+        let answers: Vec<_> = names.map(|name| (name, answer.clone())).collect();
         let taken = operator.answer(&task, answers).await?;
         ensure!(taken == Some(1), "{taken:?} answers were accepted");
         anyhow::Ok(())

@@ -43,6 +43,7 @@ impl Caller {
     }
 
     /// A caller of 2025-11-25 with these capabilities, in a new session.
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
     pub(super) fn legacy_with(
         server: SocketAddr,
         token: Option<&'static str>,
@@ -79,6 +80,7 @@ impl Caller {
     }
 
     /// Calls a tool and returns the whole response message.
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
     pub(super) fn call(&self, tool: &str, arguments: Value) -> io::Result<Value> {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
@@ -197,6 +199,7 @@ pub(super) fn last(response: &mut Response) -> io::Result<Value> {
 }
 
 /// A request with a unique ID.
+#[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
 fn message(method: &str, params: Value) -> Value {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -230,6 +230,7 @@ pub(super) fn links(message: &Value) -> Vec<String> {
     urls.filter(|url| url.contains("://")).collect()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
 fn tool(caller: &Caller, name: &str, arguments: Value) -> io::Result<String> {
     ask(caller, "tools/call", json!({"name": name, "arguments": arguments}))
 }

@@ -203,7 +203,7 @@ fn plan(
         Run {
             arguments: json!({"key": key, "step": step}),
             key,
-            tool: if index % 2 == 0 { "render" } else { "measure" },
+            tool: if index.is_multiple_of(2) { "render" } else { "measure" },
             reads: if index % 4 < 2 { "text" } else { "structured" },
             transport: if index % 4 == 3 { "stdio" } else { "http" },
         }

@@ -29,7 +29,6 @@ mod exec;
 pub mod extract;
 pub mod forms;
 mod histogram;
-#[expect(dead_code, reason = "bridged calls will use the rest")]
 pub mod hosts;
 pub mod layer;
 mod meter;

@@ -97,7 +97,7 @@ fn kill_until(
     let (end, inside, next) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let random = Random::new(seed);
     let work = |number: u64| {
-        let mut client = Client::new(site, random.fork(number), number % 2 == 0);
+        let mut client = Client::new(site, random.fork(number), number.is_multiple_of(2));
         let mut runs = Vec::new();
         while !end.load(Ordering::Relaxed) {
             let key = format!("run-{}", next.fetch_add(1, Ordering::Relaxed));
