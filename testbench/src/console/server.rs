@@ -82,7 +82,7 @@ struct Deploy {
 
 #[derive(Debug, Deserialize, JsonSchema, Form)]
 struct Approval {
-    /// What to write into the log.
+    /// Text for the log.
     #[schemars(title = "Reason", length(min = 3, max = 80))]
     reason: String,
     #[schemars(title = "Replicas", range(min = 1, max = 9))]

@@ -132,7 +132,7 @@ fn session(caller: &Caller) -> Result<Vec<Value>> {
     ask("resources/list", json!({}))?;
     ask("resources/templates/list", json!({}))?;
     let mut tasks = Vec::new();
-    // Without bridging there is no `task_result`. With bridging it exists, unlisted.
+    // The tool `task_result` exists only with bridging, unlisted for clients with tasks.
     let unknown = if caller.has_tasks() { "no_such_tool" } else { "task_result" };
     for tool in ["echo", "slow", "always", "fail", unknown] {
         let arguments = if tool == "fail" { json!({}) } else { json!({"text": "hello"}) };
