@@ -54,10 +54,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 pub(super) async fn serve(args: Args) -> Result<()> {
-    let file = args
-        .file
-        .clone()
-        .or_else(|| Some(PathBuf::from("outlive.toml")).filter(|file| file.exists()));
+    let file = file_of(&args);
     let config = match &file {
         Some(file) => config::load(file)?,
         None => config::demo(),
@@ -120,6 +117,12 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     runner.settled().await;
     banner::goodbye(&runner);
     Ok(())
+}
+
+/// Returns the file to serve: the named one, or `outlive.toml` of this folder if it exists.
+fn file_of(args: &Args) -> Option<PathBuf> {
+    let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
+    args.file.clone().or_else(here)
 }
 
 /// Runs the checks of `doctor` on the configuration, and prints warnings.

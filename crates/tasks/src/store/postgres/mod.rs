@@ -42,6 +42,7 @@ mod store;
 mod store_monitor;
 mod task_store;
 mod tls;
+mod transition;
 mod url;
 mod work_queue;
 mod writer;
