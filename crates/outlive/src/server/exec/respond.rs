@@ -5,12 +5,13 @@ use std::sync::Arc;
 use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
 use outlive_tasks::{
     engine::CreateError,
-    store::{Attended, TaskId, TaskOutcome},
+    store::{Attended, Bridge, TaskId, TaskOutcome},
 };
 use outlive_wire::CallToolResult;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
+    env::task_backend::TaskBackend,
     exec::{
         bridge::{WaitOptions, attend, no_such_task, wait},
         executable::Executable,
@@ -125,7 +126,7 @@ async fn store_result(
     for attempt in 0..2 {
         let (cx, run) = cx.with_run();
         let task = new_task(&cx, target, TaskOptions::default(), None, run.snapshot(cx.env()));
-        let task = task.map_err(|_| NO_STORE)?;
+        let task = task.map_err(|_| NO_STORE)?.bridge(Some(read_only(tasks)));
         let id = task.id.clone();
         match tasks.engine().store_finished(task, TaskOutcome::Result(raw.clone())).await {
             Ok(()) => {
@@ -150,6 +151,12 @@ async fn store_result(
         }
     }
     Err(tasks.allowance(principal).limit)
+}
+
+/// Returns the bridge of an ended task: protocol methods do not see the task, no call joins it, and
+/// the store can evict it.
+fn read_only(tasks: &TaskBackend) -> Bridge {
+    Bridge::new(None, "", tasks.worker_id().clone(), tasks.config.engine.retention)
 }
 
 /// Returns an immediate result. Stores it as an ended task if the configuration says so.
