@@ -22,6 +22,8 @@ Measures the cost of calls, streams and tasks, beside bare servers and peers.
                  parked, stream or streams
   --store STORE  the store of the suite `tasks`: sqlite (default) or postgres
   --json FILE    also writes all results to FILE, with every slice
+  --write        also writes the figures of the plots to docs/performance/data/, and draws the plots
+  --plot         measures nothing: draws the plots from docs/performance/data/
 
 The report is Markdown: for each suite a table of ratios (the figures to compare: medians of adjacent
 slices, with quartiles and the number of disturbed rounds) and a table of absolute figures (of this
@@ -33,15 +35,15 @@ Suites:
 
 const MORE: &str = "
   cargo xtask bench soak [--connections N] [--rate N] [--minutes N]
-                 holds load: N connections (8000), N requests a second of a fixed mix
-                 (2000), for so long (10); clients and server are processes of their own. Fails on
+                 sustained load: N connections (8000), N requests per second of a fixed mix
+                 (2000), for N minutes (10); clients and server are separate processes. Fails on
                  any error, and if memory grows from the first minute to the last.
 
   bench serve NAME [PLACE]  runs one of the servers
-  bench on CORE …       does what follows on this core
+  bench on CORE …       runs the rest of the line on this core
   bench client VERSION CONNECTIONS IN_FLIGHT (URL | -- PROGRAM …)
-                        calls for as many milliseconds as each line of its input says
-  bench loop PATH N     answers N calls without a transport, for counting instructions:
+                        calls for the milliseconds that each line of its input has
+  bench loop PATH N     handles N calls without a transport, for counting instructions:
                         modern-http, durable-http, legacy-http or modern-pipe
 ";
 
@@ -78,12 +80,15 @@ fn do_it(words: &[&str]) -> Result<ExitCode> {
         }
         ["loop", path, times] => repeat(path, number(times)?)?,
         _ => {
-            let (plan, json) = plan(words)?;
+            let (plan, output) = plan(words)?;
             let report = suite::run(&plan)?;
             print!("{report}");
-            if let Some(file) = json {
+            if let Some(file) = output.json {
                 let text = serde_json::to_string_pretty(&report)?;
                 fs::write(file, text).with_context(|| format!("could not write {file}"))?;
+            }
+            if output.plotted {
+                report.write_plotted()?;
             }
             if !report.is_good() {
                 return Ok(ExitCode::FAILURE);
@@ -93,8 +98,17 @@ fn do_it(words: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Parses the plan and the path of the JSON output.
-fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Option<&'a str>)> {
+/// The files that a measurement writes.
+#[derive(Debug, Default)]
+struct Output<'a> {
+    /// The file of the report as JSON.
+    json: Option<&'a str>,
+    /// Whether the figures of the plots are written.
+    plotted: bool,
+}
+
+/// Parses the plan and the output.
+fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Output<'a>)> {
     let mut plan = suite::Plan {
         rounds: 24,
         slice: Duration::from_millis(300),
@@ -107,19 +121,21 @@ fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Option<&'a str>)> {
         store: Kind::Sqlite,
         figure: None,
     };
-    let mut json = None;
+    let (mut output, mut quick) = (Output::default(), false);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("`{word}` needs a value"));
         match *word {
             "--rounds" => plan.rounds = number(value()?)?,
             "--quick" => {
+                quick = true;
                 (plan.rounds, plan.slice, plan.held) = (6, Duration::from_millis(100), 1_000);
                 (plan.stored, plan.filled, plan.parked) = (100_000, 2_000, 10_000);
             }
             "--store" => plan.store = value()?.parse()?,
             "--figure" => plan.figure = Some(value()?.to_string()),
-            "--json" => json = Some(*value()?),
+            "--json" => output.json = Some(*value()?),
+            "--write" => output.plotted = true,
             "--no-peers" => plan.peers = Wanted::None,
             "--peers" => {
                 let names = value()?.split(',').map(|name| name.trim().to_owned());
@@ -140,7 +156,12 @@ fn plan<'a>(words: &[&'a str]) -> Result<(suite::Plan, Option<&'a str>)> {
     if plan.rounds == 0 {
         bail!("`--rounds 0` measures nothing");
     }
-    Ok((plan, json))
+    if output.plotted && (quick || !matches!(plan.peers, Wanted::All)) {
+        bail!(
+            "`--write` needs whole measurements with all peers: omit `--quick`, `--peers` and `--no-peers`"
+        );
+    }
+    Ok((plan, output))
 }
 
 fn repeat(path: &str, times: u64) -> Result<()> {

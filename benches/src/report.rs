@@ -1,9 +1,12 @@
 //! The report: Markdown with a table for each suite and one line per bar at the end. The JSON form
-//! has every slice.
+//! has every slice. The figures of the plots are separate files.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
+use anyhow::Result;
+use outlive_plots::data;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::slices::{Ratio, Series, Slice, Spread};
 
@@ -12,6 +15,11 @@ use crate::slices::{Ratio, Series, Slice, Spread};
 pub(crate) struct Report {
     sections: Vec<Section>,
     bars: Vec<Bar>,
+    /// Suites that failed, with the error.
+    failures: Vec<String>,
+    /// The figures of plots, by file.
+    #[serde(skip)]
+    plotted: Vec<(&'static str, Value)>,
 }
 
 /// A suite, or one figure of it.
@@ -109,9 +117,27 @@ impl Report {
         self.bars.push(bar);
     }
 
-    /// Whether every measured bar is met.
+    /// Adds the figures of a plot, for one of the files of [`data`].
+    pub(crate) fn plot<T: Serialize>(&mut self, file: &'static str, rows: &[T]) -> Result<()> {
+        self.plotted.push((file, serde_json::to_value(rows)?));
+        Ok(())
+    }
+
+    /// Writes the figures of the plots to their files.
+    pub(crate) fn write_plotted(&self) -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        self.plotted.iter().try_for_each(|(file, rows)| data::write(&root, file, rows))
+    }
+
+    /// Adds a suite that failed.
+    pub(crate) fn fail(&mut self, suite: &str, error: &anyhow::Error) {
+        eprintln!("{suite}: {error:?}");
+        self.failures.push(format!("`{suite}` failed: {error:#}"));
+    }
+
+    /// Whether every suite succeeded and every measured bar is met.
     pub(crate) fn is_good(&self) -> bool {
-        self.bars.iter().all(Bar::is_kept)
+        self.failures.is_empty() && self.bars.iter().all(Bar::is_kept)
     }
 
     /// The parts of the current section.
@@ -134,10 +160,11 @@ impl fmt::Display for Report {
                 writeln!(f, "{part}")?;
             }
         }
-        if !self.bars.is_empty() {
+        if !self.bars.is_empty() || !self.failures.is_empty() {
             writeln!(f, "## Bars\n")?;
         }
-        self.bars.iter().try_for_each(|bar| writeln!(f, "- {bar}"))
+        self.bars.iter().try_for_each(|bar| writeln!(f, "- {bar}"))?;
+        self.failures.iter().try_for_each(|failure| writeln!(f, "- FAIL  {failure}"))
     }
 }
 
@@ -153,7 +180,7 @@ impl fmt::Display for Part {
             Self::Series(all) => {
                 writeln!(
                     f,
-                    "| target | a second | CPU µs each | p25–p75 | others' CPU | disturbed |"
+                    "| target | per second | CPU µs each | p25–p75 | CPU of other processes | disturbed |"
                 )?;
                 writeln!(f, "|---|---:|---:|---:|---:|---:|")?;
                 all.iter().try_for_each(|series| write_series(f, series))
@@ -172,8 +199,8 @@ fn write_ratio(f: &mut fmt::Formatter<'_>, row: &RatioRow) -> fmt::Result {
     let Ratio { spread: Spread { p25, median, p75 }, rounds, disturbed, judged_rounds } = row.ratio;
     let what = match disturbed {
         0 => "none".to_owned(),
-        _ if judged_rounds == rounds => format!("{disturbed}, counted: too few were quiet"),
-        _ => format!("{disturbed}, left out"),
+        _ if judged_rounds == rounds => format!("{disturbed}, counted: too few undisturbed"),
+        _ => format!("{disturbed}, excluded"),
     };
     writeln!(
         f,

@@ -7,6 +7,7 @@
 use std::{thread, time::Duration};
 
 use anyhow::{Context, Result};
+use outlive_plots::data;
 use serde::Serialize;
 
 use crate::machine::Watch;
@@ -150,6 +151,12 @@ impl Ratio {
         let Spread { p25, median, p75 } = &mut self.spread;
         [p25, median, p75].into_iter().for_each(|value| *value *= factor);
         self
+    }
+}
+
+impl From<Spread> for data::Spread {
+    fn from(Spread { p25, median, p75 }: Spread) -> Self {
+        Self { p25, median, p75 }.rounded()
     }
 }
 

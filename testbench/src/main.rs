@@ -11,11 +11,13 @@ mod conformance;
 mod console;
 mod crash;
 mod hostile;
+mod hosts;
 mod interop;
 mod logins;
 mod postgres;
 mod program;
 mod python;
+mod serving;
 mod site;
 mod soak;
 
@@ -41,6 +43,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("console") => console::run(args),
         Some("crash") => crash::run(args),
         Some("hostile") => hostile::run(args),
+        Some("hosts") => hosts::run(args),
         Some("interop") => interop::run(args),
         Some("killed-clients") => crash::killed::run(args),
         Some("logins") => logins::run(args),

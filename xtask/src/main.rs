@@ -55,6 +55,8 @@ usage: cargo xtask COMMAND
                  --screenshots FOLDER       pictures of every state
   examples     runs all programs in examples/, which check their own results
   bench        benchmarks; arguments are passed to the benchmark program
+                 --write                    also writes docs/performance/data/ and draws the plots
+                 --plot                     only draws the plots from docs/performance/data/
   build-time   cost of a cold build of the program, and of hello world beside rmcp's; takes half an hour
                  --write                    writes docs/performance/build.md
                  --only NAME                program, hello or hello-rmcp (repeatable)
@@ -70,6 +72,7 @@ usage: cargo xtask COMMAND
                  --seed N                   repeats the same failures
   takeover     how long a task stops when its server is killed
                  --store sqlite|postgres --replicas N --kills N
+                 --write                    also writes docs/performance/data/; `bench --plot` draws it
   streams      kills servers in the middle of a stream, and checks the segments of the readers
                  --store sqlite|postgres --replicas N --streams N --kills N
   rolling      replaces every server in turn; no call may fail
@@ -82,6 +85,14 @@ usage: cargo xtask COMMAND
                  --seconds N --tasks N      duration, and number of stored tasks (60 s, 1,000,000)
                  --short                    15 s and 100,000 tasks
                  --program PATH             an existing `outlive` program, with `seed-store` in the same folder
+  hosts        slow tools and large results in hosts without tasks, with real client packages; takes 40 minutes
+                 --short                    shorter times and fewer runs; takes 2.5 minutes
+                 --only ROW                 rounds, progress, pending, kills, foreign, answers, large, bytes or
+                                            comparison (repeatable)
+                 --json                     prints the rows as JSON
+                 --program PATH             an existing `outlive` program, with `large-server` in the same folder
+                 --seed N                   repeats the same moments of `kills`
+                 --record                   with a program from before bridging: records its messages for `bytes`
   program      size and startup cost of the published program
   postgres     a database for manual tests, until Ctrl-C
                  --wheel                    the pinned package, even if the system has PostgreSQL

@@ -15,6 +15,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "console",
     "crash",
     "hostile",
+    "hosts",
     "interop",
     "killed-clients",
     "logins",

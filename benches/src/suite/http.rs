@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
+use outlive_plots::data::{self, CallCost, Kind};
 
 use super::Plan;
 use crate::{
@@ -54,8 +55,8 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         open("control, legacy", &control, control_address, legacy_control)?,
         open("Outlive, legacy session", &outlive, outlive_address, in_sessions(outlive_address)?)?,
         open("Outlive, Durable", &durable, durable_address, modern_at("/mcp"))?,
-        open("control, token, page", &control, control_address, full_at("/page"))?,
-        open("Outlive, token, page, 10,000 tools", &full, full_address, full_at("/mcp"))?,
+        open("control, token, Origin", &control, control_address, full_at("/page"))?,
+        open("Outlive, token, Origin, 10,000 tools", &full, full_address, full_at("/mcp"))?,
     ];
     let pairs = [
         [CONTROL, OUTLIVE],
@@ -96,7 +97,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
         });
     }
     tell(&series, &controls, &pairs, report);
-    Ok(())
+    report.plot(data::CALLS, &call_costs(&series, &controls))
 }
 
 /// Fails if the control does not return the same bytes as our server.
@@ -125,8 +126,23 @@ fn cpu(slice: &Slice) -> f64 {
     slice.cpu
 }
 
+/// The CPU time of the targets with calls of 2026-07-28.
+fn call_costs(series: &[Series], controls: &[usize]) -> Vec<CallCost> {
+    let modern = |at: usize| match at {
+        CONTROL_LEGACY | OUTLIVE_LEGACY => None,
+        CONTROL | CONTROL_FULL => Some(Kind::Control),
+        ..PEERS => Some(Kind::Outlive),
+        _ => (controls[at - PEERS] == CONTROL).then_some(Kind::Peer),
+    };
+    let cost = |(at, series): (usize, &Series)| {
+        let (target, cpu_us) = (series.name.clone(), series.spread(cpu).into());
+        modern(at).map(|kind| CallCost { target, kind, cpu_us })
+    };
+    series.iter().enumerate().filter_map(cost).collect()
+}
+
 fn tell(series: &[Series], controls: &[usize], pairs: &[Ratio], report: &mut Report) {
-    report.title("tools/call over HTTP, 32 kept connections");
+    report.title("Tools/call over HTTP, 32 kept connections");
     let mut ratio = |name: &str, ours: usize, to: usize| {
         let (Some(ours), Some(to)) = (series.get(ours), series.get(to)) else { return None };
         let ratio = ours.ratio(to, cpu);
@@ -162,15 +178,25 @@ fn tell(series: &[Series], controls: &[usize], pairs: &[Ratio], report: &mut Rep
         }
     }
     report.series(series);
-    report.bar(Bar::at_most("2026-07-28 call, CPU of the control", modern, 1.1, "x"));
-    let name = "the same with a token and 10,000 tools, CPU of the control";
+    report.bar(Bar::at_most("2026-07-28 call, CPU relative to the control", modern, 1.1, "x"));
+    let name = "the same with a token and 10,000 tools, CPU relative to the control";
     report.bar(Bar::at_most(name, full, 1.1, "x"));
     if let Some((name, times)) = fastest {
-        let name = format!("the fastest peer, {name}, CPU of that");
+        let name = format!("the fastest peer, {name}, CPU relative to the previous row");
         report.bar(Bar::at_least(&name, Some(times), 3.4, "x"));
     }
-    report.bar(Bar::at_most("the same with Durable, CPU of the control", durable, 1.2, "x"));
-    report.bar(Bar::at_most("2025-11-25 call in a session, CPU of the control", legacy, 1.6, "x"));
+    report.bar(Bar::at_most(
+        "2026-07-28 call with Durable, CPU relative to the control",
+        durable,
+        1.2,
+        "x",
+    ));
+    report.bar(Bar::at_most(
+        "2025-11-25 call in a session, CPU relative to the control",
+        legacy,
+        1.6,
+        "x",
+    ));
 }
 
 /// Calls of 2025-11-25, each in its own session.

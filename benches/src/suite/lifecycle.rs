@@ -9,6 +9,7 @@ use std::{cmp::Ordering, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
+use outlive_plots::data::{self, Kind, TaskRate};
 
 use super::Plan;
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     machine::{Cores, pin, spread},
     messages::{CREATE_TASK_HEADERS, TEXT, create_task, get_task_at, http_request, task_id},
     peers::{Peer, Peers, Serves},
-    place::{Folder, Place},
+    place::{self, Folder, Place},
     report::{Bar, Report},
     serve,
     slices::{self, Series, Slice, Target},
@@ -41,14 +42,21 @@ const FEW: u64 = 1_000;
 
 pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
     report.title(&format!(
-        "whole lives of tasks over HTTP, {CONNECTIONS} connections, polled each {} ms",
+        "Task lifecycles over HTTP, {CONNECTIONS} connections, polled every {} ms",
         PAUSE.as_millis()
     ));
     let folder = Folder::make(plan.store)?;
     beside_peers(plan, peers, cores, &folder, report)?;
-    stored(plan, cores, &folder, report)?;
+    let ours = stored(plan, cores, &folder, report)?;
     folder.clear()?;
-    peers_when_full(plan, peers, cores, report)
+    let theirs = peers_when_full(plan, peers, cores, report)?;
+    match plan.store {
+        place::Kind::Sqlite => report.plot(data::STORED_TASKS_SQLITE, &[ours, theirs].concat()),
+        // Memory and peers do not depend on the store.
+        place::Kind::Postgres => {
+            report.plot(data::STORED_TASKS_POSTGRES, ours.get(2..).unwrap_or_default())
+        }
+    }
 }
 
 /// Compares two series by their median rate.
@@ -86,7 +94,7 @@ fn beside_peers(
         }
         let name = match (other.peer.has_helpers, ttl) {
             (true, _) => other.name.clone(),
-            (false, SECOND) => format!("{}, memory, for a second", other.name),
+            (false, SECOND) => format!("{}, memory, TTL one second", other.name),
             (false, _) => format!("{}, memory", other.name),
         };
         let mut opened = open(&name, &other.server, other.address, &other.peer.path);
@@ -101,32 +109,37 @@ fn beside_peers(
         }
         targets.push(Box::new(target.of(other.peer)));
     }
-    eprintln!("measuring lives of tasks");
+    eprintln!("measuring task lifecycles");
     let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
     let [memory, durable, theirs @ ..] = &series[..] else { return Ok(()) };
     for peer in theirs {
         for ours in [memory, durable] {
-            let name = format!("{} / {} (lives/s)", ours.name, peer.name);
+            let name = format!("{} / {} (lifecycles/s)", ours.name, peer.name);
             report.ratio(&name, ours.ratio(peer, rate));
         }
     }
-    report.ratio(&format!("{} / memory (lives/s)", durable.name), durable.ratio(memory, rate));
+    report.ratio(&format!("{} / memory (lifecycles/s)", durable.name), durable.ratio(memory, rate));
     report.series(&series);
     let best = in_rust.iter().filter_map(|at| series.get(*at)).max_by(by_rate);
     let name = best.map_or("none", |best| best.name.as_str());
-    report.say(format!("The best peer in Rust that keeps a task for a minute: {name}."));
+    report.say(format!("The best Rust peer with a TTL of one minute: {name}."));
     let times = |ours: &Series| best.map(|best| ours.ratio(best, rate).spread.median);
     if best.is_some() {
-        let bar = "lives of tasks in memory, of the best Rust peer's in memory";
+        let bar = "task lifecycles in memory, relative to the best Rust peer in memory";
         report.bar(Bar::at_least(bar, times(memory), 5.0, "x"));
-        let bar = format!("lives of tasks on {durably}, of the best Rust peer's in memory");
+        let bar = format!("task lifecycles on {durably}, relative to the best Rust peer in memory");
         report.bar(Bar::at_least(&bar, times(durable), 1.0, "x"));
     }
     Ok(())
 }
 
-/// Our server among few and among many tasks, in memory and durable.
-fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Result<()> {
+/// Our server among few and among many tasks: two rows in memory, then two rows in the store.
+fn stored(
+    plan: &Plan,
+    cores: Cores,
+    folder: &Folder,
+    report: &mut Report,
+) -> Result<Vec<TaskRate>> {
     let many = plan.stored;
     let mut places = [FEW, many].map(Place::memory).to_vec();
     // Filling uses both cores.
@@ -134,7 +147,7 @@ fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Re
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for count in [FEW, many] {
-        eprintln!("storing {count} tasks that are over");
+        eprintln!("storing {count} ended tasks");
         let place = folder.place(&format!("lifecycle-{count}"));
         runtime.block_on(async { serve::fill(&place.open().await?, count).await })?;
         places.push(place);
@@ -152,27 +165,42 @@ fn stored(plan: &Plan, cores: Cores, folder: &Folder, report: &mut Report) -> Re
         targets.push(Box::new(open(&name, &server, address, "/mcp")?.with_helpers(helped)));
         servers.push(server);
     }
-    eprintln!("measuring lives of tasks among {FEW} and among {many}");
+    eprintln!("measuring task lifecycles among {FEW} and {many}");
     let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
     for (pair, kind) in series.chunks_exact(2).zip(["memory", &durably]) {
         let ratio = pair[1].ratio(&pair[0], rate);
-        report.ratio(&format!("Outlive, {kind}, {many} stored / {FEW} (lives/s)"), ratio);
-        let name = format!("lives of tasks among {many}, {kind}, of those among {FEW}");
+        report.ratio(&format!("Outlive, {kind}, {many} stored / {FEW} (lifecycles/s)"), ratio);
+        let name = format!("task lifecycles among {many}, {kind}, relative to {FEW}");
         report.bar(Bar::at_least(&name, Some(ratio.spread.median * 100.0), 80.0, "%"));
     }
     report.series(&series);
-    Ok(())
+    let rows = series.iter().zip(names).zip([FEW, many].into_iter().cycle());
+    Ok(rows
+        .map(|((series, store), stored)| {
+            task_rate(&format!("Outlive, {store}"), Kind::Outlive, stored, series)
+        })
+        .collect())
 }
 
-/// Peers that keep their tasks, beside the same peers with few tasks.
-fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report) -> Result<()> {
+fn task_rate(target: &str, kind: Kind, stored: u64, series: &Series) -> TaskRate {
+    let (target, per_second) = (target.to_owned(), data::rounded(series.spread(rate).median));
+    TaskRate { target, kind, stored, per_second }
+}
+
+/// Peers that keep their tasks, beside the same peers with few tasks: two rows per peer.
+fn peers_when_full(
+    plan: &Plan,
+    peers: &Peers,
+    cores: Cores,
+    report: &mut Report,
+) -> Result<Vec<TaskRate>> {
     let started = |ttl: &'static str| {
         let words =
             move |peer: &Peer| peer.is_rust().then(|| vec!["tasks".to_owned(), ttl.to_owned()]);
         peers.start(Serves::Tasks, "2026-07-28", words, cores)
     };
     let (empty, full) = (started(SECOND), started(HOUR));
-    let mut targets: Vec<Box<dyn Target>> = Vec::new();
+    let (mut targets, mut names): (Vec<Box<dyn Target>>, Vec<String>) = (Vec::new(), Vec::new());
     for (empty, full) in empty.iter().zip(&full) {
         eprintln!("filling {} with {} tasks", full.name, plan.filled);
         let pair = || {
@@ -187,24 +215,31 @@ fn peers_when_full(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Report
             while made < plan.filled {
                 made += filled.load(Duration::from_millis(500))?;
             }
-            let name = format!("{}, those of a second", empty.name);
+            let name = format!("{}, tasks of one second", empty.name);
             Ok([open(&name, &empty.server, empty.address, path)?, filled])
         };
         let Some(pair) = peers.keep(&full.name, pair()) else { continue };
+        names.push(full.name.clone());
         for one in pair {
             targets.push(Box::new(one));
         }
     }
     if targets.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let series = slices::take(&mut targets, plan.rounds.div_ceil(2), plan.slice * 2)?;
     for pair in series.chunks_exact(2) {
         let ratio = pair[1].ratio(&pair[0], rate);
-        report.ratio(&format!("{} / {} (lives/s)", pair[1].name, pair[0].name), ratio);
+        report.ratio(&format!("{} / {} (lifecycles/s)", pair[1].name, pair[0].name), ratio);
     }
     report.series(&series);
-    Ok(())
+    let rows = series.chunks_exact(2).zip(names).flat_map(|(pair, name)| {
+        // With a TTL of one second, a peer stores as many tasks as it creates in a second.
+        let few = pair[0].spread(rate).median.round() as u64;
+        let row = |stored, series| task_rate(&name, Kind::Peer, stored, series);
+        [row(few, &pair[0]), row(plan.filled, &pair[1])]
+    });
+    Ok(rows.collect())
 }
 
 fn rate(slice: &Slice) -> f64 {

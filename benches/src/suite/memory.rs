@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use outlive_plots::data::{self, StreamMemory};
 
 use super::{
     Plan,
@@ -52,20 +53,23 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
     let room =
         allow_open_files(plan.held as u64 + OTHER_FILES).saturating_sub(OTHER_FILES) as usize;
     let held = plan.held.min(room);
-    report.title(&format!("memory, {held} held open each"));
+    report.title(&format!("Memory, {held} open each"));
     if held < plan.held {
         report.say(format!(
             "the limit on open files allows {held} instead of {}; `ulimit -n` raises it",
             plan.held
         ));
     }
+    let mut rows = Vec::new();
     for what in ALL {
         eprintln!("measuring memory: {}", what.name);
         let kib = grown(what, held, cores).with_context(|| what.name)? / 1024.0;
         report.figure(what.name, kib, " KiB each");
         report.bar(Bar::at_most(what.name, Some(kib), what.bar, " KiB"));
+        let name = what.name.to_owned();
+        rows.push(StreamMemory { name, kib: data::rounded(kib), max_kib: what.bar });
     }
-    Ok(())
+    report.plot(data::STREAMS, &rows)
 }
 
 /// Memory growth of a new server per object, in bytes.

@@ -7,7 +7,7 @@ use crate::{
     peers::Peers,
     report::Report,
 };
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 /// A suite, and whether it includes peers.
 pub(crate) struct Suite {
@@ -27,7 +27,7 @@ pub(crate) const SUITES: &[Suite] = &[
     },
     Suite {
         name: "progress",
-        about: "calls answered by a stream of events, with 1 and 100 notifications",
+        about: "calls with a stream of events, with 1 and 100 notifications",
         has_peers: true,
         measure: progress::measure,
     },
@@ -51,13 +51,13 @@ pub(crate) const SUITES: &[Suite] = &[
     },
     Suite {
         name: "auth",
-        about: "tools/call over HTTP with a JWT that is known, beside one without",
+        about: "tools/call over HTTP with a cached JWT, beside a call without",
         has_peers: false,
         measure: auth::measure,
     },
     Suite {
         name: "cold",
-        about: "from the start of a process to its first answer",
+        about: "from the start of a process to its first response",
         has_peers: true,
         measure: cold::measure,
     },
@@ -69,7 +69,7 @@ pub(crate) const SUITES: &[Suite] = &[
     },
     Suite {
         name: "memory",
-        about: "what an idle session and an open stream hold",
+        about: "memory of an idle session and of an open stream",
         has_peers: false,
         measure: memory::measure,
     },
@@ -100,7 +100,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Report> {
     pin(cores.generator)?;
     let mut report = Report::default();
     report.say(format!(
-        "{}. {} rounds of {} ms; servers on core {}, asked from core {}; load average {} at the start.",
+        "{}. {} rounds of {} ms; servers on core {}, load from core {}; load average {} at the start.",
         describe()?,
         plan.rounds,
         plan.slice.as_millis(),
@@ -109,12 +109,16 @@ pub(crate) fn run(plan: &Plan) -> Result<Report> {
         load_average()?
     ));
     report.say(
-        "A slice is disturbed if others used more than a tenth of a core while it was taken, or that \
-         much was taken away from the machine. Ratios are medians of slices side by side; rounds with \
-         a disturbed slice are left out of them where enough quiet ones remain.",
+        "A slice is disturbed if other processes or the hypervisor used more than a tenth of a core. \
+         Ratios are medians of adjacent slices, without the rounds that have a disturbed slice if enough \
+         others remain.",
     );
     for suite in suites {
-        (suite.measure)(plan, &peers, cores, &mut report).with_context(|| suite.name)?;
+        // A failed suite must not lose the figures of the others.
+        if let Err(error) = (suite.measure)(plan, &peers, cores, &mut report) {
+            report.fail(suite.name, &error);
+            pin(cores.generator)?;
+        }
         report.say(format!("Load average {} at the end of `{}`.", load_average()?, suite.name));
     }
     for line in peers.left_out() {

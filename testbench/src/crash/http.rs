@@ -55,6 +55,16 @@ pub(crate) fn exchange(
 ) -> io::Result<Response> {
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
+    send(&mut stream, headers, message)?;
+    Response::read(BufReader::new(stream))
+}
+
+/// Writes a request. The response is the only one of the connection.
+pub(crate) fn send(
+    stream: &mut TcpStream,
+    headers: &[(&str, &str)],
+    message: &Value,
+) -> io::Result<()> {
     let body = message.to_string();
     let mut request = format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -67,8 +77,7 @@ pub(crate) fn exchange(
     }
     request.push_str("\r\n");
     request.push_str(&body);
-    stream.write_all(request.as_bytes())?;
-    Response::read(BufReader::new(stream))
+    stream.write_all(request.as_bytes())
 }
 
 impl Response {
@@ -100,11 +109,17 @@ impl Response {
         find(&self.head, name)
     }
 
+    /// Reads the rest of the body.
+    pub(crate) fn text(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.body.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
     /// Returns the next message of the response. `None` is the end.
     pub(crate) fn message(&mut self) -> io::Result<Option<Value>> {
         if self.header("content-type") != Some("text/event-stream") {
-            let mut text = String::new();
-            self.body.read_to_string(&mut text)?;
+            let text = self.text()?;
             return match text.is_empty() {
                 true => Ok(None),
                 false => Ok(Some(serde_json::from_str(&text)?)),

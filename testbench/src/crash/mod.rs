@@ -14,12 +14,12 @@ mod judge;
 pub(crate) mod killed;
 mod oracle;
 mod plan;
-mod random;
+pub(crate) mod random;
 pub(crate) mod rolling;
 mod setting;
 mod stall;
 pub(crate) mod streams;
-mod table;
+pub(crate) mod table;
 pub(crate) mod takeover;
 
 pub(crate) use campaign::run;

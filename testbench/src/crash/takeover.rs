@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use outlive_plots::data::{self, Takeover};
 use serde_json::json;
 
 use super::client::{self, Answer, Client, Wire};
@@ -17,7 +18,7 @@ use super::{
     setting::{LEASE, folder, in_folder, number, server},
     table,
 };
-use xtask::args::Args;
+use xtask::{args::Args, process};
 
 /// Limit of the 99th percentile in milliseconds. Both stores notice a dead process before its
 /// leases expire.
@@ -29,6 +30,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let store = args.value("--store")?.unwrap_or_else(|| "sqlite".to_owned());
     let replicas = number(&mut args, "--replicas")?.unwrap_or(3) as usize;
     let kills = number(&mut args, "--kills")?.unwrap_or(100);
+    let write = args.flag("--write");
     let program = server(&mut args)?;
     args.finish()?;
     if replicas < 2 {
@@ -52,10 +54,29 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         ("p99", table::shown(p99)),
         ("longest", table::shown(took.last().copied())),
     ]);
+    if write {
+        write_figure(&store, replicas, took)?;
+    }
     if p99.is_none_or(|p99| p99 > BAR) {
         bail!("the 99th percentile is above {BAR} ms");
     }
     Ok(())
+}
+
+/// Writes the figure of the plot.
+fn write_figure(store: &str, replicas: usize, stopped_ms: Vec<u64>) -> Result<()> {
+    let (file, store) = match store {
+        "postgres" => (data::TAKEOVER_POSTGRES, "PostgreSQL"),
+        _ => (data::TAKEOVER_SQLITE, "SQLite"),
+    };
+    let figure = Takeover {
+        store: store.to_owned(),
+        replicas: replicas as u64,
+        lease_ms: LEASE.as_millis() as u64,
+        max_p99_ms: BAR,
+        stopped_ms,
+    };
+    data::write(process::root(), file, &figure)
 }
 
 /// Kills the worker of a task and returns how many milliseconds the task stopped.

@@ -27,6 +27,7 @@ mod no_glob_reexport;
 mod no_ignore;
 mod old_names;
 mod one_way_out;
+mod plots;
 mod private_words;
 mod pure_eras;
 mod requirements;

@@ -3,8 +3,8 @@
 use super::{
     allow, any_objects, architecture, commits, era_wall, file_head, file_size, floors,
     function_length, hidden_items, import_cycles, layers, method_names, module_roots,
-    no_glob_reexport, no_ignore, old_names, one_way_out, private_words, pure_eras, requirements,
-    trait_size, words,
+    no_glob_reexport, no_ignore, old_names, one_way_out, plots, private_words, pure_eras,
+    requirements, trait_size, words,
 };
 use crate::tidy::ceilings::{CEILINGS, Ceilings, Counts, Verdict};
 use crate::tidy::findings::Findings;
@@ -45,6 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule { name: "layer-places", paths: &[layers::LAYERS], check: layers::check_places },
     Rule { name: "paths-exist", paths: &[words::WORDS], check: paths_exist },
+    Rule { name: "plots", paths: plots::PATHS, check: plots::check },
     Rule { name: "architecture", paths: architecture::FILES, check: architecture::check },
 ];
 

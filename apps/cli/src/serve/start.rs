@@ -68,10 +68,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     check(&config, args.stdio, file.as_deref(), &data, &url)?;
     let links = config.base_url().filter(|_| config.has_links() && !args.stdio);
     let Config { server, auth, tasks, hosts, results, tools: configs, .. } = config;
-    let hosts = match (hosts.hosts, &links) {
-        (Some(hosts), Some(url)) => Some(hosts.public_url(url)),
-        (hosts, _) => hosts,
-    };
+    let hosts = hosts.at(links.as_deref());
     let store = open_store(&url).await?;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
@@ -100,10 +97,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
         let numbers = Numbers::new(&built);
         let http = http(&server, auth.as_ref(), store)?;
         let http = pages::add(http, &server, &built, &numbers)?;
-        let http = match links {
-            Some(_) => http.routes(Console::new(&built)),
-            None => http,
-        };
+        let http = if links.is_some() { http.routes(Console::new(&built)) } else { http };
         let _metrics = match &server.metrics_listen {
             Some(address) => Some(in_background(metrics::serve(listen(address).await?, numbers))),
             None => None,

@@ -92,6 +92,7 @@ mod tests {
 
     /// Reads a body with a form whose checks accept everything.
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
     fn check(fields_of: Value, required: &[&str], body: &str, content: Value, errors: Value) {
         let form = json!({"type": "object", "properties": fields_of, "required": required});
         let form: RequestedSchema = serde_json::from_value(form).expect("is a form");

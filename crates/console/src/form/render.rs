@@ -248,6 +248,7 @@ mod tests {
         urlencoded::Values,
     };
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
     fn form(properties: Value, required: &[&str]) -> Vec<Field> {
         let form = json!({"type": "object", "properties": properties, "required": required});
         fields(&serde_json::from_value::<RequestedSchema>(form).expect("is a form"))

@@ -154,12 +154,12 @@ impl OpenLink {
             (ElicitAction::Accept, Some(form)) => {
                 let content = Value::Object(content).to_string();
                 let content = forms::check(form, &content).map_err(AnswerError::Invalid)?;
-                Some(to_raw_value(&content).map_err(AnswerError::invalid)?)
+                Some(to_raw_value(&content).map_err(|error| AnswerError::invalid(&error))?)
             }
             _ => None,
         };
         let response = ElicitResult { action, content, meta: None };
-        let response = to_raw_value(&response).map_err(AnswerError::invalid)?;
+        let response = to_raw_value(&response).map_err(|error| AnswerError::invalid(&error))?;
         self.store(response).await.map_err(AnswerError::Store)
     }
 
@@ -187,7 +187,7 @@ impl OpenLink {
 }
 
 impl AnswerError {
-    fn invalid(error: serde_json::Error) -> Self {
+    fn invalid(error: &serde_json::Error) -> Self {
         Self::Invalid(error.to_string())
     }
 }

@@ -29,7 +29,6 @@ mod exec;
 pub mod extract;
 pub mod forms;
 mod histogram;
-#[expect(dead_code, reason = "bridged calls will use the rest")]
 pub mod hosts;
 pub mod layer;
 mod meter;
@@ -52,7 +51,6 @@ mod text_args;
 mod throttle;
 mod time;
 pub mod uri_template;
-#[cfg_attr(not(test), expect(dead_code, reason = "the fallback tools name and serve the page"))]
 mod view;
 
 pub use api::{builder::ServerBuilder, server::Server};

@@ -15,7 +15,8 @@ pub enum TaskPolicy {
         /// Time after which a running call becomes a task.
         after: Duration,
     },
-    /// Every call becomes a task. Calls from clients without task support are rejected.
+    /// Every call becomes a task. Calls from clients without task support wait for it on a server with
+    /// [`TaskConfig::hosts`](crate::server::tasks::TaskConfig::hosts), and are rejected on others.
     Always,
 }
 

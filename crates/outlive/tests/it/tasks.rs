@@ -1,5 +1,6 @@
 //! Tools that run as tasks, in both eras.
 
+mod abandoned; // bridged tasks whose client left
 mod audience; // the sources that may respond to an input request
 mod budget; // stored bytes per caller, and rejected requests that store nothing
 mod cleanup; // cleanup after cancelled and expired tasks

@@ -18,6 +18,7 @@ use crate::{
     Journal, JournalError,
     store::{
         Changes, Charge, CleanupState, Lease, ResultPart, StoreError, TaskOutcome, Transition,
+        max_growth,
     },
 };
 
@@ -219,7 +220,7 @@ async fn evict(
     changes: &Changes,
     then: &Transition,
 ) -> bool {
-    let bytes = changes.max_growth(then) as u64;
+    let bytes = max_growth(changes, then) as u64;
     match engine.store.evict(principal, bytes).await {
         Ok(freed) => freed > 0,
         Err(error) => {

@@ -59,7 +59,7 @@ pub(super) fn outcome_need(bytes: usize) -> usize {
 
 /// Returns an upper bound of the bytes that a write stores. Avoids serializing to JSON, because
 /// nearly all writes are far below the limit.
-pub(super) fn at_most(changes: &Changes, then: &Transition) -> usize {
+pub(crate) fn at_most(changes: &Changes, then: &Transition) -> usize {
     let entries = changes.entries.iter().map(|(key, entry)| key.len() + entry.size(key));
     let segments = changes.segments.iter().map(segment);
     let asked = changes.input_requests.iter().map(input_request);

@@ -51,6 +51,7 @@ pub use outlive_wire::RawJson;
 pub use audit::{AuditEvent, AuditRecord};
 pub use bridge::{Attended, Bridge, Departure, OpenCall};
 pub use budget::OUTCOME_RESERVE;
+pub(crate) use budget::at_most as max_growth;
 pub use charge::Charge;
 pub use claim::Claim;
 pub use error::StoreError;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use outlive_wire::{InputRequest, RawJson};
 
 use super::{
-    budget,
     charge::Charge,
     id::{Lease, TaskId, UnixMillis},
     input::Audience,
@@ -133,11 +132,6 @@ impl Changes {
     pub fn without_growth(self) -> Self {
         let Self { withdrawn, invalidated, .. } = self;
         Self { withdrawn, invalidated, ..Self::default() }
-    }
-
-    /// Returns the maximum bytes that these changes and the transition store.
-    pub(crate) fn max_growth(&self, then: &Transition) -> usize {
-        budget::at_most(self, then)
     }
 
     /// Returns the number of changes, not counting the charge.

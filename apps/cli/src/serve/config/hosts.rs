@@ -29,6 +29,16 @@ pub(crate) struct HostsConfig {
     pub(super) line: usize,
 }
 
+impl HostsConfig {
+    /// Returns the configuration of a server whose answer page is at `url`, if it has one.
+    pub(crate) fn at(self, url: Option<&str>) -> Option<Hosts> {
+        match (self.hosts, url) {
+            (Some(hosts), Some(url)) => Some(hosts.public_url(url)),
+            (hosts, _) => hosts,
+        }
+    }
+}
+
 /// A call timeout, or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CallTimeout(Option<Duration>);

@@ -128,7 +128,7 @@ async fn tool_with_scopes_requires_them() {
         (client, names)
     };
     let (client, listed) = names("mcp write").await;
-    assert_eq!(listed, ["show", "t"]);
+    assert_eq!(listed, ["show", "t", "task_cancel", "task_result"]);
     let error = client.call_tool("wipe", serde_json::json!({})).await.unwrap_err();
     assert_eq!(error.kind(), Some(ServerErrorKind::Forbidden), "{error}");
     let shown = client.call_tool("show", serde_json::json!({})).await.unwrap();

@@ -36,7 +36,7 @@ async fn reload_changes_tools_and_keeps_running_calls() {
     until("the reload is logged", || place.log().contains("reloaded ").then_some(())).await;
     let names: Vec<String> =
         client.list_tools().collect().await.unwrap().iter().map(|tool| tool.name.clone()).collect();
-    assert_eq!(names, ["slow", "new"]);
+    assert_eq!(names, ["slow", "new", "task_result", "task_cancel"]);
 
     fs::write(place.folder.join("go"), "").unwrap();
     assert_eq!(result_text(&slow.wait().await.unwrap()), "as it was");

@@ -17,7 +17,7 @@ use serde_json::value::to_raw_value;
 use crate::server::{
     dispatch::{
         core::ServerCore,
-        fallback_tools::{failed, find, read_arguments, reply},
+        fallback_task::{answers_by, failed, find, read_arguments, reply},
     },
     exec::bridge::no_such_task,
     hosts::{AnswerBy, Hosts},
@@ -48,15 +48,6 @@ pub(crate) fn is_listed(core: &ServerCore, call: &Call, hosts: &Hosts) -> bool {
                 accepts(tool.exec.policy.answers.as_deref()).then_some(())
             })
             .is_some()
-}
-
-/// Returns whether input requests of a tool can be answered in this way.
-pub(crate) fn answers_by(core: &ServerCore, call: &Call, tool: &str, by: AnswerBy) -> bool {
-    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
-    let tool = core.catalog.tools.get(tool, call.principal());
-    hosts.zip(tool).is_some_and(|(hosts, tool)| {
-        hosts.answers_of(tool.exec.policy.answers.as_deref()).contains(&by)
-    })
 }
 
 /// Handles a call of `task_answer`.

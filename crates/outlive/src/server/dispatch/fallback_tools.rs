@@ -18,6 +18,7 @@ use crate::server::{
     dispatch::{
         core::ServerCore,
         fallback_answer,
+        fallback_task::{self, denied, failed, find, read_arguments, reply},
         view_poll::{self, Seen},
     },
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
@@ -39,7 +40,6 @@ use crate::server::{
     },
     tasks::{
         attendance::Arrival,
-        lookup::{is_ours, slow_down},
         pending_result::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT, words},
     },
     view,
@@ -173,7 +173,7 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     if arguments.from.is_some() || arguments.find.is_some() {
         return read_on(&core, &call, &record, arguments.from, arguments.find.as_deref()).await;
     }
-    let answers_by = |by| fallback_answer::answers_by(&core, &call, &record.tool, by);
+    let answers_by = |by| fallback_task::answers_by(&core, &call, &record.tool, by);
     options.answers_by_tool = answers_by(AnswerBy::Tool);
     options.answers_by_link = answers_by(AnswerBy::Link);
     options.max_inline = max_inline(&core, &call, &record.tool);
@@ -295,55 +295,4 @@ async fn named_task(
             listed.collect::<Vec<_>>().join(", ")
         ))),
     })
-}
-
-/// Returns the record of a bridged task that a model names.
-pub(crate) async fn find(
-    env: &Env,
-    call: &Call,
-    named: &str,
-) -> Result<Option<(TaskId, TaskRecord)>, ProtocolError> {
-    let tasks = env.tasks()?;
-    if !is_ours(named) {
-        env.counters.lookups_denied.add(1);
-        return Ok(None);
-    }
-    let task = TaskId::new(named);
-    slow_down(env, tasks, call, &task)?;
-    let record = tasks.engine().store().get(call.principal().key(), &task).await;
-    let record = record.map_err(|error| unavailable(&error))?;
-    if record.is_none() {
-        denied(env, call, &task);
-    }
-    Ok(record.map(|record| (task, record)))
-}
-
-/// Counts a look-up of an unknown task, and returns the response.
-fn denied(env: &Env, call: &Call, task: &TaskId) -> Outcome {
-    env.counters.lookups_denied.add(1);
-    if let Some(tasks) = &env.tasks {
-        tasks.count(call, task, "look-up-denied");
-    }
-    no_such_task()
-}
-
-/// Reads the arguments of a call. Returns invalid ones as a tool error, so that the model can
-/// correct them.
-pub(crate) fn read_arguments<T: DeserializeOwned>(
-    call: &Call,
-) -> Result<Result<T, Outcome>, ProtocolError> {
-    let read = serde_json::from_str(call.arguments()?);
-    Ok(read.map_err(|error| failed(format!("invalid arguments: {error}"))))
-}
-
-/// Returns a text as the result of a tool.
-pub(crate) fn reply(text: String) -> Outcome {
-    let content = vec![ContentBlock::text(text)];
-    let result = CallToolResult { content, ..CallToolResult::default() };
-    Outcome::Complete(MethodResult::Tool(result))
-}
-
-/// Returns a text as the error of a tool.
-pub(crate) fn failed(text: String) -> Outcome {
-    Outcome::Complete(MethodResult::Tool(CallToolResult::error(text)))
 }

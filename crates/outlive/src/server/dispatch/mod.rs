@@ -4,7 +4,7 @@
 //! - `router`: the index of all methods; `core`: the parts of a running server.
 //! - `tools`, `prompts`, `resources`, `completion`, `lists`, `subscriptions`, `skills`: lookup,
 //!   access and validation for each method.
-//! - `fallback_tools`, `fallback_answer`: the tools for clients without tasks; `results`: the rest of
+//! - `fallback_tools`, `fallback_answer`, `fallback_task`: the tools for clients without tasks; `results`: the rest of
 //!   results that were cut for them.
 //! - `view_poll`: `task_result` as the task view calls it.
 //! - `custom`: methods of the application; `sessions`: changes of legacy sessions.
@@ -14,6 +14,7 @@ pub(crate) mod completion;
 pub(crate) mod core;
 pub(crate) mod custom;
 pub(crate) mod fallback_answer;
+pub(crate) mod fallback_task;
 pub(crate) mod fallback_tools;
 pub(crate) mod layer;
 pub(crate) mod lists;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::server::{
-    dispatch::{core::ServerCore, fallback_answer},
+    dispatch::{core::ServerCore, fallback_task},
     env::task_error::unavailable,
     exec::bridge::{WaitOptions, answer_links, attend, no_such_task, wait},
     hosts::AnswerBy,
@@ -32,7 +32,7 @@ const TASK: &str = "dev.outlive/task";
 /// Longest wait of one poll. Every host waits longer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// What the page has seen.
+/// State of the task that the page has seen.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seen {
@@ -85,7 +85,7 @@ async fn reply(
     seen: Seen,
 ) -> Result<Outcome, ProtocolError> {
     let env = &core.env;
-    let answers_by = |by| fallback_answer::answers_by(core, call, &record.tool, by);
+    let answers_by = |by| fallback_task::answers_by(core, call, &record.tool, by);
     let links = match answers_by(AnswerBy::Link) {
         true => answer_links(env, call, record),
         false => Vec::new(),

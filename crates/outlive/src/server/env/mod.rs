@@ -16,7 +16,6 @@ pub(crate) mod admission;
 pub(crate) mod audit;
 pub(crate) mod bridges;
 pub(crate) mod environment;
-#[expect(dead_code, reason = "bridged calls will use it")]
 pub(crate) mod host_limits;
 pub(crate) mod store_budget;
 pub(crate) mod task_backend;

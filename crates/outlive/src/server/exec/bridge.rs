@@ -57,7 +57,7 @@ pub(crate) struct WaitOptions {
     pub(crate) rejects_pending: bool,
 }
 
-/// How long a request waits, and what follows.
+/// The end of a request's wait, and the reply that follows.
 struct Patience {
     deadline: Instant,
     /// Whether the client repeats the request after an empty round.

@@ -40,13 +40,10 @@ pub(crate) struct ExecPolicy {
     /// Whether a promotable call becomes a task before its first step.
     pub(crate) promotes_at_step: bool,
     /// Policy for repeated calls; `None` for the policy of the server.
-    #[expect(dead_code, reason = "bridged calls will read it")]
     pub(crate) repeat: Option<Repeat>,
     /// Bytes of a result that is delivered uncut; `None` for the limit of the server.
-    #[expect(dead_code, reason = "bridged calls will read it")]
     pub(crate) max_inline: Option<usize>,
     /// Ways to answer input requests; `None` for those of the server, empty for destructive tools.
-    #[expect(dead_code, reason = "bridged calls will read it")]
     pub(crate) answers: Option<Arc<[AnswerBy]>>,
     /// Whether clients reject a pending result, because the output schema does not allow it. It is
     /// sent as an error then.

@@ -40,12 +40,7 @@ pub(crate) fn execute(
     let tasks = env.tasks.as_ref().filter(|_| policy.is_tool);
     let hosts = tasks.and_then(|tasks| tasks.config.hosts.as_ref());
     if policy.is_plain() && !has_durable_params(&call, tasks.is_some()) {
-        let cx = Cx::plain(call, env, arguments);
-        let work = invocation.start(&cx);
-        return Ok(match hosts.is_some_and(|hosts| is_bridged(cx.call(), hosts)) {
-            true => Box::pin(respond::cut(cx, target, work)),
-            false => work,
-        });
+        return Ok(plain(Cx::plain(call, env, arguments), hosts, invocation));
     }
     let round = match request_state::open(env, &call, &policy.replay)? {
         Some(Opened::Task(round)) => {
@@ -79,19 +74,7 @@ pub(crate) fn execute(
         run.allow_promotion(policy.promotes_at_step);
     }
     let cx = Cx::new(Arc::clone(&call), env, run, arguments);
-    let work = match plan.start {
-        Start::Task => promote::create_task(&cx, &target, plan.task, guard),
-        Start::Inline => guarded(guard, &cx, invocation.start(&cx)),
-        Start::PromoteAfter(after) => {
-            let key = guard.as_ref().map(IdempotencyGuard::key);
-            let work = invocation.start(&cx);
-            guarded(
-                guard,
-                &cx,
-                promote::inline_then_task(&cx, &target, work, after, plan.task, key),
-            )
-        }
-    };
+    let work = start(plan, &cx, invocation, guard);
     let Some((bridged, arrival, joins)) = bridge else {
         return Ok(respond::with_mode(plan, cx, target, work));
     };
@@ -101,6 +84,35 @@ pub(crate) fn execute(
     match joins {
         true => Ok(Box::pin(join_or_start(env, call, bridged, arrival, options, work))),
         false => Ok(work),
+    }
+}
+
+/// Starts a call that needs no run. Cuts the result for a client without tasks.
+fn plain(cx: Cx, hosts: Option<&Hosts>, invocation: Invocation) -> CallFuture {
+    let target = Arc::clone(&invocation.target);
+    let work = invocation.start(&cx);
+    match hosts.is_some_and(|hosts| is_bridged(cx.call(), hosts)) {
+        true => Box::pin(respond::cut(cx, target, work)),
+        false => work,
+    }
+}
+
+/// Starts a call as its plan says.
+fn start(
+    plan: ExecutionPlan,
+    cx: &Cx,
+    invocation: Invocation,
+    guard: Option<IdempotencyGuard>,
+) -> CallFuture {
+    let target = Arc::clone(&invocation.target);
+    match plan.start {
+        Start::Task => promote::create_task(cx, &target, plan.task, guard),
+        Start::Inline => guarded(guard, cx, invocation.start(cx)),
+        Start::PromoteAfter(after) => {
+            let key = guard.as_ref().map(IdempotencyGuard::key);
+            let work = invocation.start(cx);
+            guarded(guard, cx, promote::inline_then_task(cx, &target, work, after, plan.task, key))
+        }
     }
 }
 

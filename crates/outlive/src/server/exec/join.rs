@@ -21,7 +21,7 @@ pub(crate) fn joins(hosts: &Hosts, target: &Executable) -> bool {
     hosts.repeat_policy(target.policy.repeat) == Repeat::Join
 }
 
-/// Joins an equal run, or starts the call. Polls `work` only if there is no equal run.
+/// Joins an equal run, or starts the call. Polls `work` only if it starts.
 pub(crate) async fn join_or_start(
     env: Arc<Env>,
     call: Arc<Call>,

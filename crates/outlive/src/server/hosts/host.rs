@@ -20,7 +20,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns a row without limits of its own.
+    /// Returns a row that sets no limit.
     pub const fn new() -> Self {
         Self {
             call_timeout: None,
@@ -64,7 +64,7 @@ impl Host {
         self
     }
 
-    /// Returns `limits` with the limits of this row in place of its own.
+    /// Returns `limits`, replaced by the limits that this row sets.
     pub(crate) fn apply(&self, limits: HostLimits) -> HostLimits {
         HostLimits {
             call_timeout: self.call_timeout.unwrap_or(limits.call_timeout),

@@ -39,7 +39,7 @@ impl KnownHost {
         KNOWN_HOSTS.iter().find(|row| row.matches(client))
     }
 
-    /// Returns `defaults` with the limits of this row in place of its own.
+    /// Returns `defaults`, replaced by the limits that this row sets.
     pub(crate) fn apply(&self, defaults: HostLimits) -> HostLimits {
         self.limits.apply(defaults)
     }
@@ -69,7 +69,7 @@ const ANY: KnownHost = KnownHost {
     since: None,
     limits: Host::new(),
     source: "",
-    read_on: "2026-11-18",
+    read_on: "2026-11-18", // tidy: version is a value here
 };
 
 /// The known hosts.

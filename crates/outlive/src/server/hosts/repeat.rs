@@ -10,6 +10,6 @@ pub enum Repeat {
     /// The call joins the run of the earlier call, if no request waits for that run.
     #[default]
     Join,
-    /// The call starts a run of its own.
+    /// The call starts a new run.
     New,
 }

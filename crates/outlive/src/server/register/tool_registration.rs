@@ -9,7 +9,7 @@ use crate::server::{
     build_error::BuildError,
     env::environment::Env,
     exec::executable::{ExecPolicy, Executable},
-    hosts::RESERVED_TOOL_NAMES,
+    hosts::{AnswerBy, RESERVED_TOOL_NAMES},
     meter::ToolMeter,
     policy::{OnCrash, TaskPolicy},
     register::{
@@ -50,13 +50,8 @@ impl Tool {
                 .then(|| Arc::new(Throttle::new(rate, concurrent)))
         };
         self.announce_max_inline();
-        // An empty list, so that answers of the server do not apply.
-        let answers = match is_destructive(&self.info) {
-            true => Some(Arc::default()),
-            false => self.answers,
-        };
-        let rejects_pending_results =
-            self.info.output_schema.as_ref().is_some_and(|schema| widened(schema).is_none());
+        let answers = self.answers_of_people();
+        let rejects_pending_results = self.rejects_pending_results();
         let (handler, contract) = (self.handler, Arc::clone(&schema));
         let exec = Executable {
             name,
@@ -94,6 +89,20 @@ impl Tool {
             access: self.access,
             exec: Arc::new(exec),
         })
+    }
+
+    /// Returns the ways to answer input requests. A destructive tool has none, so that answers of the
+    /// server do not apply.
+    fn answers_of_people(&mut self) -> Option<Arc<[AnswerBy]>> {
+        match is_destructive(&self.info) {
+            true => Some(Arc::default()),
+            false => self.answers.take(),
+        }
+    }
+
+    /// Returns whether clients reject pending results, because the output schema cannot allow them.
+    fn rejects_pending_results(&self) -> bool {
+        self.info.output_schema.as_ref().is_some_and(|schema| widened(schema).is_none())
     }
 
     /// Announces the size of results that the tool delivers uncut, in its `_meta`.

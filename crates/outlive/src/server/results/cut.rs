@@ -19,7 +19,7 @@ use crate::server::results::{
 /// Maximum number of links in a cut result. A link costs about a hundred tokens.
 const MAX_LINKS: usize = 16;
 
-/// How to cut a result.
+/// Options of a cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CutOptions<'a> {
     /// Maximum bytes of the text.

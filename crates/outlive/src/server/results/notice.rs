@@ -42,7 +42,7 @@ pub(crate) fn continued(task: &TaskId, to: u64, of: u64) -> String {
     format!("[{size} follow: continue with {TASK_RESULT} {{\"task\":\"{id}\",\"from\":{to}}}]")
 }
 
-/// Returns a number of bytes in words, such as `4.9 MB`.
+/// Formats a number of bytes, such as `4.9 MB`.
 pub(crate) fn words(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

@@ -144,6 +144,7 @@ mod tests {
     const TASK: &str = "5f1d6bb5a8a94a0f5f1d6bb5a8a94a0f";
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "callers build the value in place")]
     fn check(query: &str, expected: Result<Range, ReadError>) {
         let parsed = ResultUri::parse(&format!("outlive://results/{TASK}/3{query}"));
         assert_eq!(parsed.map(|uri| uri.range), expected, "{query}");

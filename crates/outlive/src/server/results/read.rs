@@ -235,8 +235,8 @@ async fn line_end(
     Ok(ends.nth(nth).map(|(at, _)| (part * PART_BYTES + at + 1) as u64))
 }
 
-/// Returns the blocks that `task_result` reads in order: the texts, or the structured content if
-/// there is no text.
+/// Returns the blocks that `task_result` reads in order: the texts, or the structured content of a
+/// result without text.
 fn reading_order(large: &LargeResult) -> Vec<usize> {
     let blocks = || large.blocks.iter().enumerate();
     let is_text = |block: &StoredBlock| !matches!(block.kind, BlockKind::Base64 { .. });

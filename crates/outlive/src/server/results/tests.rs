@@ -152,7 +152,7 @@ fn log_of_5_mb_is_cut_to_start_notice_end_and_link() {
 }
 
 #[test]
-fn any_64_kib_of_5_mb_load_at_most_two_parts() {
+fn range_of_one_part_loads_at_most_two_parts() {
     let log = log();
     let stored = Stored::new(&CallToolResult::text(log.as_str()));
     for from in [0, 1, 37_500, 65_536, 65_537, 1 << 20, log.len() - 70_000, log.len() - 5] {
@@ -216,7 +216,7 @@ fn json_text_and_structured_content_of_5_mb_are_read_by_pointer() {
 }
 
 #[test]
-fn base64_text_of_5_mb_is_cut_without_line_ends() {
+fn large_text_without_line_ends_is_cut() {
     let stored = Stored::new(&CallToolResult::text("QUJD".repeat(MB_5 / 4)));
     let result = stored.cut(LIMIT).unwrap();
     assert!((LIMIT / 4 * 3..=LIMIT).contains(&texts(&result)));

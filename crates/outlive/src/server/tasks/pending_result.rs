@@ -165,7 +165,7 @@ impl<'a> Status<'a> {
         let (tool, id) = (&self.task.tool, self.task.id.as_str());
         let mut text = String::new();
         for OpenInput { name: key, request, audience, .. } in &self.task.input_requests {
-            let _ = writeln!(text, "`{tool}` (task {id}) asks the user: {}", question(request));
+            let _ = writeln!(text, "`{tool}` (task {id}) asks the user: {}", prompt_of(request));
             let _ = match situation.answers_by_tool && *audience == Audience::Client {
                 true => write!(
                     text,
@@ -223,7 +223,7 @@ impl<'a> Status<'a> {
                 InputRequest::Elicit(ElicitRequestParams::Url(url)) => {
                     json!({"message": url.message, "url": url.url})
                 }
-                other => json!({"message": question(other)}),
+                other => json!({"message": prompt_of(other)}),
             };
             if let Some(link) = situation.link(&input.name) {
                 shown["link"] = json!(link);
@@ -293,8 +293,8 @@ struct Structured<'a> {
     input_requests: Option<Value>,
 }
 
-/// Returns the question of an input request, with the fields of a form.
-fn question(request: &InputRequest) -> String {
+/// Returns the message of an input request.
+fn prompt_of(request: &InputRequest) -> String {
     match request {
         InputRequest::Elicit(ElicitRequestParams::Form(form)) => form.message.clone(),
         InputRequest::Elicit(ElicitRequestParams::Url(url)) => {

@@ -118,7 +118,8 @@ async fn run_that_its_client_left_is_cancelled_after_the_abandon_timeout() {
     pipe.send("tools/call", params.clone()).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(pipe);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The server ends the calls of a closed pipe after their slice.
+    tokio::time::sleep(Duration::from_secs(10)).await;
     store.advance_clock(Duration::from_secs(21));
     tokio::time::sleep(Duration::from_secs(120)).await;
     let mut pipe = legacy(&server).await;

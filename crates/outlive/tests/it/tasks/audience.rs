@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::world::{Counts, builder, modern, start, until};
-use crate::support::pipe::{Pipe, text};
+use crate::support::pipe::{Pipe, result, text};
 
 #[derive(Deserialize, JsonSchema, Form)]
 struct Approval {
@@ -56,7 +56,12 @@ async fn asked(tool: &str) -> (Arc<MemoryStore>, Pipe, TaskId) {
         .build()
         .unwrap();
     let mut pipe = Pipe::open(&server);
-    let id = start(&mut pipe, tool, json!({})).await;
+    let capabilities = json!({
+        "elicitation": {"form": {}, "url": {}},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    });
+    let created = pipe.modern_with(capabilities, "tools/call", json!({"name": tool})).await;
+    let id = result(&created)["taskId"].as_str().unwrap().to_owned();
     until(&mut pipe, &id, "input_required").await;
     (store, pipe, TaskId::new(id))
 }

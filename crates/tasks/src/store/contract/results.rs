@@ -60,9 +60,9 @@ async fn parts_of_ended_task_are_read_by_its_principal_only(bench: ContractBench
         assert_eq!(read.as_deref(), Some(&*part.body), "part {}", part.number);
     }
     let last = u32::try_from(parts.len()).expect("few parts");
-    assert_eq!(bench.part(OWNER, "a", 0, last).await, None, "there is no such part");
-    assert_eq!(bench.part(OWNER, "a", 1, 0).await, None, "there is no such body");
-    assert_eq!(bench.part(OWNER, "b", 0, 0).await, None, "there is no such task");
+    assert_eq!(bench.part(OWNER, "a", 0, last).await, None, "an unknown part");
+    assert_eq!(bench.part(OWNER, "a", 1, 0).await, None, "an unknown body");
+    assert_eq!(bench.part(OWNER, "b", 0, 0).await, None, "an unknown task");
     assert_eq!(bench.part(EVE, "a", 0, 0).await, None, "the task belongs to another principal");
 }
 

@@ -206,6 +206,30 @@ enum Next {
     End { outcome: String, kind: i16, retention: i64, unfinished: bool },
 }
 
+impl Next {
+    /// Returns the statement that writes it.
+    fn sql(&self, has_parts: bool) -> &'static str {
+        match self {
+            Self::Keep { .. } => KEEP,
+            Self::End { .. } if has_parts => result_part::WRITE,
+            _ => WRITE,
+        }
+    }
+
+    /// Returns its columns: the transition, when it is due, the number of seen responses, the
+    /// outcome and the retention.
+    fn into_columns(self) -> (i32, Option<i64>, Option<i64>, Option<String>, Option<i64>) {
+        match self {
+            Self::GoOn => (0, None, None, None, None),
+            Self::Park { due, seen } => (1, due, Some(seen), None, None),
+            Self::Keep { outcome, hold } => (0, None, None, Some(outcome), Some(hold)),
+            Self::End { outcome, retention, unfinished, .. } => {
+                (2 + i32::from(unfinished), None, None, Some(outcome), Some(retention))
+            }
+        }
+    }
+}
+
 /// Returns the statement that commits any changes of one task.
 pub(super) fn alone(
     lease: &Lease,
@@ -251,11 +275,7 @@ fn statement(
     let requests = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
     let parts = &changes.result_parts;
-    let sql = match &next {
-        Next::Keep { .. } => KEEP,
-        Next::End { .. } if !parts.is_empty() => result_part::WRITE,
-        _ => WRITE,
-    };
+    let sql = next.sql(!parts.is_empty());
     let kind = match &next {
         Next::End { kind, .. } => Some(*kind),
         _ => None,
@@ -268,14 +288,7 @@ fn statement(
     let asking: usize = asked.iter().map(|asked| input_request(asked)).sum();
     let most = bytes_of(entries) + emitted + asking + ends;
     let max_bytes = changes.charge.as_ref().map(|charge| to_column(charge.max_bytes));
-    let (what, due, seen, outcome, retention) = match next {
-        Next::GoOn => (0, None, None, None, None),
-        Next::Park { due, seen } => (1, due, Some(seen), None, None),
-        Next::Keep { outcome, hold } => (0, None, None, Some(outcome), Some(hold)),
-        Next::End { outcome, retention, unfinished, .. } => {
-            (2 + i32::from(unfinished), None, None, Some(outcome), Some(retention))
-        }
-    };
+    let (what, due, seen, outcome, retention) = next.into_columns();
     let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
     let mut call = Call::new(
         sql,

@@ -1,7 +1,5 @@
 //! Restores a result from its head and its parts.
 
-use std::future::Future;
-
 use outlive_wire::RawJson;
 use serde_json::value::RawValue;
 
@@ -45,23 +43,21 @@ fn capacity(large: &LargeResult) -> usize {
     usize::try_from(large.bytes()).unwrap_or_default() / 16 * 17
 }
 
-fn read_body<'a, S: ResultStore + ?Sized>(
-    store: &'a S,
-    principal: &'a str,
-    task: &'a TaskId,
+async fn read_body<S: ResultStore + ?Sized>(
+    store: &S,
+    principal: &str,
+    task: &TaskId,
     block: u32,
     bytes: u64,
-) -> impl Future<Output = Result<Option<String>, StoreError>> + 'a {
-    async move {
-        let mut body = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
-        for part in 0..parts_of(bytes) {
-            match store.read_part(principal, task, block, part).await? {
-                Some(part) => body.extend_from_slice(&part),
-                None => return Ok(None),
-            }
+) -> Result<Option<String>, StoreError> {
+    let mut body = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
+    for part in 0..parts_of(bytes) {
+        match store.read_part(principal, task, block, part).await? {
+            Some(part) => body.extend_from_slice(&part),
+            None => return Ok(None),
         }
-        String::from_utf8(body).map(Some).map_err(|_| mismatch())
     }
+    String::from_utf8(body).map(Some).map_err(|_| mismatch())
 }
 
 /// Writes a body as it was in the JSON of the result.

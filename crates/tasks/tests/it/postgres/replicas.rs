@@ -7,7 +7,7 @@ use std::{
 
 use outlive_tasks::store::{
     Bridge, BridgeStore, CancelOutcome, Changes, Departure, InputSource, NewTask, PostgresStore,
-    StoreError, StoreMonitor, TaskId, TaskStore, Transition, WorkQueue, WorkerId,
+    StoreError, StoreMonitor, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -255,6 +255,51 @@ async fn lost_liveness_connection_keeps_runs_attended() {
     }
     mine.leave(OWNER, &TaskId::new("a"), &WorkerId::new("v"), Departure::Lost).await.unwrap();
     assert_eq!(join(&other).await, Some(TaskId::new("a")));
+}
+
+/// Operations of a call in one of many callers, which all compete for the same runs.
+async fn bridge_and_leave(store: &PostgresStore, caller: usize, round: usize) {
+    let task = TaskId::new(format!("{caller}-{round}"));
+    let worker = WorkerId::new(format!("w{caller}"));
+    let bridge = Bridge::new(Some("s".to_owned()), "f", worker.clone(), Duration::from_millis(1));
+    let lease = start(store, super::task(task.as_str()).bridge(Some(bridge))).await;
+    store.leave(OWNER, &task, &worker, Departure::Lost).await.unwrap();
+    let joined = store.join(OWNER, "s", "f", &worker).await.unwrap();
+    let ended = Transition::End { outcome: TaskOutcome::Cancelled, retention: LEASE };
+    match round % 4 {
+        0 => drop(store.sweep(100, LEASE).await.unwrap()),
+        1 => drop(store.evict(OWNER, 10_000).await.unwrap()),
+        2 => drop(store.claim(&worker, LEASE, &2_usize.into()).await.unwrap()),
+        // Another caller may have cancelled the task.
+        _ => match store.commit(&lease, &Changes::default(), &ended).await {
+            Ok(()) | Err(StoreError::LeaseLost) => {}
+            Err(error) => panic!("{error}"),
+        },
+    }
+    if let Some(joined) = joined {
+        store.attend(OWNER, &joined.task, &worker).await.unwrap();
+        store.cancel(OWNER, &joined.task, true, LEASE).await.unwrap();
+        store.deliver(OWNER, &joined.task, Some(Duration::ZERO)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn competing_bridged_calls_never_fail() {
+    let schema = Schema::new();
+    let stores = [Arc::new(schema.connect().await), Arc::new(schema.connect().await)];
+    let mut callers = JoinSet::new();
+    for caller in 0..16 {
+        let store = Arc::clone(&stores[caller % 2]);
+        callers.spawn(async move {
+            for round in 0..40 {
+                bridge_and_leave(&store, caller, round).await;
+            }
+        });
+    }
+    while let Some(called) = callers.join_next().await {
+        called.unwrap();
+    }
+    schema.is_counted_right().await;
 }
 
 /// Terminates the liveness connections, and waits until the processes have reconnected.

@@ -230,7 +230,7 @@ async fn hostile_callers_and_files_do_not_control_operator_terminal() {
             .unwrap();
         serving.until("the tools are unchanged");
         fs::write(toml_file, good.replace("; exit ", "; exit 1")).unwrap();
-        serving.until("reloaded ");
+        serving.until("reloaded");
         serving.terminal.press(&["C-c"]);
         serving.check(Kind::Talk, &["folder", "server-name", "bad", "caller"]);
     }
