@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{Call, CallFuture, Outcome, ProtocolError};
 use outlive_tasks::store::{CancelOutcome, TaskId, TaskRecord};
-use outlive_wire::{CallToolResult, ContentBlock, Schema, Tool, ToolAnnotations};
-use serde::{Deserialize, de::DeserializeOwned};
+use outlive_wire::{Schema, Tool, ToolAnnotations};
+use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::server::{

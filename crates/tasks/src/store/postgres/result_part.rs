@@ -12,7 +12,7 @@ use super::{
 };
 use crate::store::{ResultPart, TaskId};
 
-/// Commits the changes like `commit::WRITE`, then inserts the parts of the result.
+/// Commits the changes like `transition::WRITE`, then inserts the parts of the result.
 pub(super) const WRITE: &str =
     "SELECT insert_parts(commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
      $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28),
