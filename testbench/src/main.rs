@@ -20,6 +20,7 @@ mod python;
 mod serving;
 mod site;
 mod soak;
+mod views;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("soak") => soak::run(args),
         Some("streams") => crash::streams::run(args),
         Some("takeover") => crash::takeover::run(args),
+        Some("views") => views::run(args),
         other => bail!("unknown command {other:?}; `cargo xtask` lists the commands"),
     }
 }

@@ -49,6 +49,8 @@ usage: cargo xtask COMMAND
                  --peer NAME                only peers whose name contains NAME
   logins       logins to our servers in a browser, through a third-party authorization server
                  --only TEXT                only legs whose name or client contains TEXT (repeat to narrow)
+  views        the task view in a browser, under the official host of MCP Apps; writes pictures to target/views
+                 --only TEXT                only legs whose name contains TEXT (repeat to narrow)
   site         builds the site from docs/ and checks its links and, in a browser, its pages
                  --no-browser               skips the browser
   console      answers input requests on the pages for people, in a browser

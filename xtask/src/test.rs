@@ -109,6 +109,7 @@ const STEPS: &[Step] = &[
         run: Run::Testbench(&["interop", "--short", "--with-tests"]),
     },
     Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
+    Step { name: "views", set: Set::All, run: Run::Testbench(&["views", "--with-tests"]) },
     Step {
         name: "crash-sqlite",
         set: Set::All,

@@ -26,6 +26,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "soak",
     "streams",
     "takeover",
+    "views",
 ];
 
 /// The option that also builds the tests, as the steps of `cargo xtask test` do.

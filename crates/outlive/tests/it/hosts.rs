@@ -7,4 +7,5 @@ mod pending; // legacy clients: waits, progress and pending results
 mod results; // results above the limit of the host
 mod rounds; // clients of 2026-07-28: empty rounds
 mod unchanged; // clients with tasks, and servers without hosts
+mod view; // the task view: its page and its calls
 mod world; // tools and clients

@@ -7,27 +7,24 @@ use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{Call, MethodResult, Outcome, ProtocolError};
 use outlive_tasks::store::{StoredSegments, TaskId, TaskOutcome, TaskRecord};
-use outlive_wire::{CallToolResult, ContentBlock, Meta};
+use outlive_wire::{CallToolResult, ContentBlock};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::server::{
     dispatch::{core::ServerCore, fallback_task},
     env::task_error::unavailable,
-    exec::bridge::{WaitOptions, answer_links, attend, no_such_task, wait},
+    exec::bridge::{answer_links, no_such_task},
     hosts::AnswerBy,
+    results::deliver::deliver,
     tasks::{
-        attendance::Arrival,
         lookup::LOOK,
-        pending_result::{Situation, pending_result, task_status},
+        pending_result::{Situation, pending_result, with_view, words},
         segments,
     },
     time::now,
 };
-
-/// Member of `_meta` with the task.
-const TASK: &str = "dev.outlive/task";
 
 /// Longest wait of one poll. Every host waits longer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
@@ -93,61 +90,60 @@ async fn reply(
     let answers_by_tool = answers_by(AnswerBy::Tool);
     let situation =
         Situation { is_poll: true, answers_by_tool, links: &links, ..Situation::default() };
-    let mut result = match &record.outcome {
+    let result = match &record.outcome {
         None => pending_result(record, now(&env.profile), situation),
         Some(_) => match ended(core, call, record).await? {
             Some(result) => result,
             None => return Ok(no_such_task()),
         },
     };
-    let mut task = task_status(record, now(&env.profile), situation);
-    task["status"] = json!(status(record, &result));
-    task["change"] = json!(record.updated_at);
+    let mut also = Map::new();
+    also.insert("change".to_owned(), record.updated_at.into());
     if let Some(page) = page.filter(|page| !page.blocks.is_empty()) {
-        task["lines"] = lines(&page, seen.segment);
+        also.insert("lines".to_owned(), lines(&page, seen.segment));
     }
-    result.meta.get_or_insert_with(Meta::default).insert(TASK.to_owned(), task);
+    let result = with_view(result, record, now(&env.profile), also);
     Ok(Outcome::Complete(MethodResult::Tool(result)))
 }
 
-/// Returns the result of an ended task as `task_result` returns it. An error of the protocol becomes
-/// an error of the tool, which the page can show.
+/// Returns the result of an ended task, cut to the limit of the host. The result is not delivered,
+/// because the model does not see it: a repeated call still joins the run. A protocol error becomes
+/// a tool error, because the page calls again after an error of the connection.
 async fn ended(
-    core: &Arc<ServerCore>,
-    call: &Arc<Call>,
+    core: &ServerCore,
+    call: &Call,
     record: &TaskRecord,
 ) -> Result<Option<CallToolResult>, ProtocolError> {
-    if let Some(TaskOutcome::Error(error)) = &record.outcome {
-        return Ok(Some(CallToolResult::error(error.message.clone())));
-    }
-    let arrival = Arrival::first(&core.env);
-    let Some(attendance) = attend(&core.env, call, &record.id, arrival).await? else {
-        return Ok(None);
+    let text = match &record.outcome {
+        Some(TaskOutcome::Error(error)) => error.message.clone(),
+        Some(TaskOutcome::Cancelled) => "the task was cancelled".to_owned(),
+        Some(TaskOutcome::Expired) => {
+            let age = record.updated_at.saturating_sub(record.created_at) / 1_000;
+            format!("the task took longer than {} and was stopped", words(age))
+        }
+        _ => {
+            let (tasks, principal) = (core.env.tasks()?, call.principal().key());
+            let limits = tasks.host_limits(call).await;
+            let tool = core.catalog.tools.get(&record.tool, call.principal());
+            let max_inline = tool.and_then(|tool| tool.exec.policy.max_inline);
+            let limit =
+                limits.and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline));
+            let delivered = deliver(tasks, principal, record, limit).await?;
+            return Ok(delivered.map(|delivered| delivered.result));
+        }
     };
-    let options = WaitOptions { is_poll: true, ..WaitOptions::default() };
-    match wait(attendance, options).await? {
-        Outcome::Complete(MethodResult::Tool(result)) => Ok(Some(result)),
-        _ => Ok(None),
-    }
-}
-
-fn status(record: &TaskRecord, result: &CallToolResult) -> &'static str {
-    match &record.outcome {
-        None if record.input_requests.is_empty() => "working",
-        None => "input_required",
-        Some(TaskOutcome::Cancelled) => "cancelled",
-        Some(_) if result.is_error == Some(true) => "failed",
-        Some(_) => "completed",
-    }
+    Ok(Some(CallToolResult::error(text)))
 }
 
 /// Returns the text of new segments, and the number of the last one.
 fn lines(page: &StoredSegments, after: u64) -> Value {
-    let texts = page.blocks.iter().filter_map(|block| match serde_json::from_str(block.get()) {
-        Ok(ContentBlock::Text(text)) => Some(text.text),
-        _ => None,
+    let text = page.blocks.iter().map(|block| match serde_json::from_str(block.get()) {
+        Ok(ContentBlock::Text(text)) => text.text,
+        Ok(ContentBlock::Image(_)) => "[image]".to_owned(),
+        Ok(ContentBlock::Audio(_)) => "[audio]".to_owned(),
+        _ => "[resource]".to_owned(),
     });
-    let texts: Vec<String> = texts.collect();
-    let last = after.saturating_add(page.blocks.len() as u64);
-    json!({"text": texts, "last": last, "skipped": 0})
+    let text: Vec<String> = text.collect();
+    let last = after.saturating_add(text.len() as u64);
+    json!({"text": text, "last": last, "skipped": 0})
 }

@@ -11,6 +11,7 @@ use outlive_protocol::{
 };
 use outlive_tasks::store::{InputSource, OpenInput, TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, InputRequest, OrderedMap};
+use serde_json::Map;
 use tokio::time::{Instant, sleep_until};
 
 use crate::server::{
@@ -28,7 +29,7 @@ use crate::server::{
         attendance::{Arrival, Attendance},
         inputs::{Dialogue, take},
         lookup::LOOK,
-        pending_result::{Situation, pending_result, with_task, words},
+        pending_result::{Situation, pending_result, with_task, with_view, words},
     },
     time::now,
     view::resource::is_declared,
@@ -308,6 +309,9 @@ fn pending(
         links: &links,
     };
     let mut result = pending_result(record, now(&env.profile), situation);
+    if situation.has_view && situation.is_poll {
+        result = with_view(result, record, now(&env.profile), Map::new());
+    }
     if patience.options.rejects_pending {
         result.is_error = Some(true);
         result.structured_content = None;
@@ -357,6 +361,10 @@ async fn finish(
     };
     if patience.options.is_poll {
         result = with_task(result, attendance.task());
+        // The host gives this result to the task view.
+        if has_view(attendance.env(), attendance.call()) {
+            result = with_view(result, &record, now(&attendance.env().profile), Map::new());
+        }
     }
     attendance.deliver(!is_cut);
     Ok(Outcome::Complete(MethodResult::Tool(result)))

@@ -4,10 +4,13 @@
 use std::fmt::Write as _;
 
 use outlive_protocol::{Progress, rfc3339};
-use outlive_tasks::store::{Audience, OpenInput, TaskId, TaskRecord};
-use outlive_wire::{CallToolResult, ContentBlock, ElicitRequestParams, InputRequest, Meta};
+use outlive_tasks::store::{Audience, OpenInput, TaskId, TaskOutcome, TaskRecord};
+use outlive_wire::{
+    CallToolResult, ContentBlock, ElicitRequestParams, InputRequest, Meta, OrderedMap,
+    RequestedSchema,
+};
 use serde::Serialize;
-use serde_json::{Value, json, value::to_raw_value};
+use serde_json::{Map, Value, json, value::to_raw_value};
 
 use crate::server::run::progress::TaskProgress;
 
@@ -19,6 +22,9 @@ pub(crate) const TASK_CANCEL: &str = "task_cancel";
 
 /// Name of the fallback tool that answers an input request.
 pub(crate) const TASK_ANSWER: &str = "task_answer";
+
+/// Member of `_meta` with the task, for the task view.
+const TASK_META: &str = "dev.outlive/task";
 
 /// Number of pending results after which the text asks the model to stop. Models repeat a call
 /// about five times before they lose patience.
@@ -59,7 +65,7 @@ pub(crate) fn pending_result(
         true => status.text(situation),
         false => status.input_text(situation),
     };
-    let structured = json!({ "task": status.structured(situation) });
+    let structured = StructuredContent { task: status.structured(situation) };
     let mut meta = Meta::default();
     meta.insert(Meta::RELATED_TASK.to_owned(), json!({"taskId": task.id.as_str()}));
     CallToolResult {
@@ -77,16 +83,32 @@ pub(crate) fn with_task(mut result: CallToolResult, task: &TaskId) -> CallToolRe
     result
 }
 
-/// Returns the status of a task with all members, for the task view.
-pub(crate) fn task_status(task: &TaskRecord, now: u64, situation: Situation<'_>) -> Value {
+/// Adds the task to the `_meta` of a result, for the task view. `also` are further members.
+///
+/// The input requests are in the structured content, because an object in `_meta` loses the order of
+/// a form's fields.
+pub(crate) fn with_view(
+    mut result: CallToolResult,
+    task: &TaskRecord,
+    now: u64,
+    also: Map<String, Value>,
+) -> CallToolResult {
+    let now = if task.outcome.is_some() { task.updated_at } else { now };
     let status = Status::of(task, now);
-    let full = Situation { is_poll: false, ..situation };
-    let mut shown = serde_json::to_value(status.structured(full)).unwrap_or_default();
-    if let Value::Object(members) = &mut shown {
-        members.remove("next");
-        members.remove("instructions");
+    let mut structured = status.structured(Situation::default());
+    (structured.next, structured.instructions) = (None, None);
+    structured.input_requests = None;
+    structured.status = match &task.outcome {
+        None => structured.status,
+        Some(TaskOutcome::Cancelled) => "cancelled",
+        Some(_) if result.is_error == Some(true) => "failed",
+        Some(_) => "completed",
+    };
+    if let Ok(Value::Object(mut shown)) = serde_json::to_value(&structured) {
+        shown.extend(also);
+        result.meta.get_or_insert_with(Meta::default).insert(TASK_META.to_owned(), shown.into());
     }
-    shown
+    result
 }
 
 /// Status of a running task.
@@ -214,27 +236,24 @@ impl<'a> Status<'a> {
     }
 
     /// Returns the open input requests. Those that only a person answers have instructions.
-    fn input_requests(&self, situation: Situation<'_>) -> Value {
-        let requests = self.task.input_requests.iter().map(|input| {
-            let mut shown = match &input.request {
+    fn input_requests(&self, situation: Situation<'_>) -> OrderedMap<ShownInput<'a>> {
+        let shown = |input: &'a OpenInput| {
+            let (message, requested_schema, url) = match &input.request {
                 InputRequest::Elicit(ElicitRequestParams::Form(form)) => {
-                    json!({"message": form.message, "requestedSchema": form.requested_schema})
+                    (form.message.clone(), Some(&form.requested_schema), None)
                 }
-                InputRequest::Elicit(ElicitRequestParams::Url(url)) => {
-                    json!({"message": url.message, "url": url.url})
+                InputRequest::Elicit(ElicitRequestParams::Url(page)) => {
+                    (page.message.clone(), None, Some(&*page.url))
                 }
-                other => json!({"message": prompt_of(other)}),
+                other => (prompt_of(other), None, None),
             };
-            if let Some(link) = situation.link(&input.name) {
-                shown["link"] = json!(link);
-            }
-            if !situation.answers_by_tool || input.audience != Audience::Client {
-                let id = self.task.id.as_str();
-                shown["instructions"] = json!(format!("Run `outlive tasks answer {id}`."));
-            }
-            (input.name.clone(), shown)
-        });
-        Value::Object(requests.collect())
+            let by_tool = situation.answers_by_tool && input.audience == Audience::Client;
+            let instructions = (!by_tool)
+                .then(|| format!("Run `outlive tasks answer {}`.", self.task.id.as_str()));
+            let link = situation.link(&input.name).map(str::to_owned);
+            (input.name.clone(), ShownInput { message, requested_schema, url, link, instructions })
+        };
+        OrderedMap(self.task.input_requests.iter().map(shown).collect())
     }
 
     /// Returns the progress and the time left: `: frame 120 of 600, about 3 min 20 s left`.
@@ -268,6 +287,12 @@ impl<'a> Status<'a> {
 
 /// Structured content of a pending result.
 #[derive(Serialize)]
+struct StructuredContent<'a> {
+    task: Structured<'a>,
+}
+
+/// State of a task, and the next step.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Structured<'a> {
     id: &'a str,
@@ -290,7 +315,23 @@ struct Structured<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_requests: Option<Value>,
+    input_requests: Option<OrderedMap<ShownInput<'a>>>,
+}
+
+/// Input request as models and the task view read it. The fields of a form keep their order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownInput<'a> {
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_schema: Option<&'a RequestedSchema>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+    /// Where a person answers, if `task_answer` does not accept the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
 }
 
 /// Returns the message of an input request.

@@ -1,0 +1,118 @@
+//! The task view: the page, and the calls that it makes. `cargo xtask views` runs the page itself.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::world::{Runs, hosts, legacy, server, server_with, task_of};
+use crate::support::pipe::{Pipe, text};
+use outlive::server::{Server, hosts::AnswerBy};
+
+const PAGE: &str = "ui://outlive/task";
+
+/// Connects a host that renders MCP Apps.
+async fn host(server: &Server) -> Pipe {
+    let ui = json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+    let mut pipe = Pipe::open(server);
+    pipe.legacy_with("2025-11-25", json!({"extensions": {"io.modelcontextprotocol/ui": ui}})).await;
+    pipe
+}
+
+async fn page_of_task_result(pipe: &mut Pipe) -> Value {
+    let list = pipe.result("tools/list", json!({})).await;
+    let tools = list["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "task_result").unwrap();
+    tool["_meta"]["ui"]["resourceUri"].clone()
+}
+
+/// Calls `task_result` as the view does.
+async fn look(pipe: &mut Pipe, id: &str, seen: Value) -> Value {
+    pipe.call("task_result", json!({"task": id, "wait_seconds": 20, "seen": seen})).await
+}
+
+fn task(result: &Value) -> &Value {
+    &result["_meta"]["dev.outlive/task"]
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_is_named_and_served_only_to_hosts_that_show_it() {
+    let runs = Runs::default();
+    let mut pipe = host(&server(&runs)).await;
+    assert_eq!(page_of_task_result(&mut pipe).await, PAGE);
+    let read = pipe.result("resources/read", json!({"uri": PAGE})).await;
+    assert_eq!(read["contents"][0]["mimeType"], "text/html;profile=mcp-app");
+    assert_eq!(read["contents"][0]["_meta"]["ui"]["csp"], json!({}));
+    let off = server_with(&runs, hosts().view(false));
+    for mut other in [legacy(&server(&runs)).await, host(&off).await] {
+        assert_eq!(page_of_task_result(&mut other).await, Value::Null);
+        other.error("resources/read", json!({"uri": PAGE})).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn model_in_host_with_view_gets_control_after_two_seconds() {
+    let mut pipe = host(&server(&Runs::default())).await;
+    let pending = pipe.call("render", json!({"ms": 60_000})).await;
+    assert!(text(&pending).contains("it shows the user a live view"), "{pending}");
+    let began = Instant::now();
+    let shown = pipe.call("task_result", json!({"task": task_of(&pending)})).await;
+    assert_eq!(began.elapsed().as_secs(), 2);
+    assert_eq!(task(&shown)["tool"], "render");
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_of_view_returns_at_next_change() {
+    let mut pipe = host(&server(&Runs::default())).await;
+    let id = task_of(&pipe.call("render", json!({"ms": 60_000})).await);
+    let first = look(&mut pipe, &id, json!({})).await;
+    let began = Instant::now();
+    let seen = json!({"change": task(&first)["change"], "segment": 0});
+    let second = look(&mut pipe, &id, seen).await;
+    assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(task(&second)["done"].as_f64() > task(&first)["done"].as_f64(), "{second}");
+    assert_eq!(task(&second)["status"], "working");
+}
+
+#[tokio::test(start_paused = true)]
+async fn result_read_by_view_is_not_delivered_to_model() {
+    let runs = Runs::default();
+    let mut pipe = host(&server(&runs)).await;
+    let arguments = json!({"ms": 9_000});
+    let id = task_of(&pipe.call("nap", arguments.clone()).await);
+    let mut shown = look(&mut pipe, &id, json!({})).await;
+    while task(&shown)["status"] == "working" {
+        shown = look(&mut pipe, &id, json!({"change": task(&shown)["change"]})).await;
+    }
+    assert_eq!(task(&shown)["status"], "completed");
+    assert_eq!(text(&shown), "slept 9000 ms");
+    let repeated = pipe.call("nap", arguments).await;
+    assert_eq!((text(&repeated), runs.count()), ("slept 9000 ms", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_call_of_view_leaves_task_running() {
+    let mut pipe = host(&server(&Runs::default())).await;
+    let id = task_of(&pipe.call("nap", json!({"ms": 60_000})).await);
+    let change = task(&look(&mut pipe, &id, json!({})).await)["change"].clone();
+    let arguments = json!({"task": id, "wait_seconds": 20, "seen": {"change": change}});
+    let call = json!({"name": "task_result", "arguments": arguments});
+    let waiting = pipe.send("tools/call", call).await;
+    pipe.cancel(waiting).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(task(&look(&mut pipe, &id, json!({})).await)["status"], "working");
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_request_says_where_it_is_answered_unless_tool_answers() {
+    for (answers, says) in [(vec![], true), (vec![AnswerBy::Tool], false)] {
+        let server = server_with(&Runs::default(), hosts().answers(answers));
+        let mut pipe = host(&server).await;
+        let id = task_of(&pipe.call("deploy", json!({})).await);
+        let shown = look(&mut pipe, &id, json!({})).await;
+        assert_eq!(task(&shown)["status"], "input_required");
+        let approve = &shown["structuredContent"]["task"]["inputRequests"]["approve"];
+        assert_eq!(approve["message"], "Deploy shop:1?");
+        assert_eq!(approve.get("instructions").is_some(), says, "{approve}");
+    }
+}
