@@ -155,7 +155,6 @@ async fn hostile(cx: Durable) -> Result<CallToolResult> {
 }
 
 fn millis_since_1970() -> u128 {
-    #[expect(clippy::disallowed_methods, reason = "the browser compares it with its own clock")]
     let now = SystemTime::now();
     now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
