@@ -72,9 +72,15 @@ pub(crate) fn page(text: &str) -> io::Result<()> {
     to_stdout(&painted(text, *IS_SHOWN, console::colors_enabled()))
 }
 
-/// Writes a message to standard error, wrapped between words on a terminal. Ignores a closed
-/// standard error.
+/// Writes a message to standard error. Ignores a closed standard error.
 pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
+}
+
+/// Writes sentences to standard error, wrapped between words on a terminal.
+///
+/// Not for lines with commands of other programs: a line break inside would break copy and paste.
+pub(crate) fn say_wrapped(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", wrapped(&visible(text), columns()));
 }
 
@@ -103,6 +109,12 @@ macro_rules! talk {
     ($($words:tt)*) => { $crate::print::say(&format!($($words)*)) };
 }
 pub(crate) use talk;
+
+/// Writes formatted sentences to standard error, wrapped between words on a terminal.
+macro_rules! tell {
+    ($($words:tt)*) => { $crate::print::say_wrapped(&format!($($words)*)) };
+}
+pub(crate) use tell;
 
 /// Escapes a text for a terminal. JSON stays valid JSON.
 fn visible(text: &str) -> Cow<'_, str> {

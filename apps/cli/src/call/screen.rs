@@ -176,7 +176,7 @@ fn write(said: &Said) -> io::Result<()> {
         Said::Data(text) => print::data(text),
         Said::Page(text) => print::page(text),
         Said::Talk(text) => {
-            print::say(text);
+            print::say_wrapped(text);
             Ok(())
         }
     }

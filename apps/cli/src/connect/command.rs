@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{CliError, Result},
-    print::{self, talk},
+    print::{self, tell},
     serve::config::{self, Config},
     store::plain,
 };
@@ -82,17 +82,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         let replaced = config_file::add(&file, host.member(), &name, entry)?;
         let what = if replaced { "replaced" } else { "added" };
-        talk!("{what} `{name}` in {}; restart {} to load it", shown_path(&file), host.title());
+        tell!("{what} `{name}` in {}; restart {} to load it", shown_path(&file), host.title());
         return Ok(ExitCode::SUCCESS);
     }
     if !args.json {
         if let Some(command) = &command {
-            talk!("To add the server to {}, run:\n", host.title());
+            tell!("To add the server to {}, run:\n", host.title());
             // Escaped into one line, because the user copies it into a shell.
             let _ = print::data(&plain(command));
-            talk!("\nor add this to {}:\n", shown_path(&file));
+            tell!("\nor add this to {}:\n", shown_path(&file));
         } else {
-            talk!(
+            tell!(
                 "{} reads its servers from {}; pass --write to add this entry:\n",
                 host.title(),
                 shown_path(&file)

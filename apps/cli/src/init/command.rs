@@ -14,7 +14,7 @@ use super::new_tool::{NewTool, name_for, placeholders};
 use crate::{
     call::{form, screen::Screen, server},
     error::{CliError, Kind, Result},
-    print::{self, talk},
+    print::{self, talk, tell},
     serve::config::{self, Mistake, Mistakes},
     store::plain,
 };
@@ -95,12 +95,12 @@ fn tool(args: Args) -> Result<NewTool> {
 }
 
 fn ask_command() -> Result<Vec<String>> {
-    talk!("Write {{name}} for each value that the caller chooses, such as:");
+    tell!("Write {{name}} for each value that the caller chooses, such as:");
     talk!("  pg_dump --file=backup.sql {{database}}");
     loop {
         match server::split(&ask("Command", None)?) {
             Some(words) if !words.is_empty() => return Ok(words),
-            _ => talk!("the command is empty or has an unclosed quote; enter it again"),
+            _ => tell!("the command is empty or has an unclosed quote; enter it again"),
         }
     }
 }
@@ -169,7 +169,7 @@ fn next_steps(file: &Path, tool: &NewTool) {
     } else {
         (format!(" {shown}"), format!(" --file {shown}"))
     };
-    talk!("{shown} has the tool `{}`. Next:", tool.name);
+    tell!("{shown} has the tool `{}`. Next:", tool.name);
     talk!("  outlive doctor{words}: checks the file, its programs and the store");
     talk!("  outlive serve{words}: serves the tool");
     talk!("  outlive connect claude-code{option}: connects a host");
