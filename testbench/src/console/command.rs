@@ -16,7 +16,7 @@ use crate::conformance::suite::{self, Suite};
 const VIEWS: [&str; 4] = ["light", "dark", "phone", "phone-dark"];
 
 /// Result of the tool with the values that the script types.
-const RESULT: &str = "as planned, 3, true, Large, Some([Mail])";
+const RESULT: &str = "as planned, 3, true, Large, Some([Mail]), None, None";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let screenshots = args.value("--screenshots")?;

@@ -114,9 +114,9 @@ enum Channel {
 
 async fn deploy(cx: Durable, Args(_): Args<Deploy>) -> ToolResult<String> {
     let message = "Deploy shop:1 to production?\nThe last deployment was 3 days ago.";
-    let Approval { reason, replicas, sure, size, channels, .. } =
+    let Approval { reason, replicas, sure, size, channels, contact, comment } =
         cx.elicit::<Approval>("approve", message).await?;
-    Ok(format!("{reason}, {replicas}, {sure}, {size:?}, {channels:?}"))
+    Ok(format!("{reason}, {replicas}, {sure}, {size:?}, {channels:?}, {contact:?}, {comment:?}"))
 }
 
 async fn visit(cx: Durable, Args(_): Args<Deploy>) -> ToolResult<String> {
