@@ -189,8 +189,8 @@ impl<'a> Page<'a> {
         format!(
             "<form method=\"post\" novalidate>\n\
              <input type=\"hidden\" name=\"digest\" value=\"{digest}\">\n{fields}\
-             <p class=\"muted\">Decline tells the tool that you refuse. Cancel tells it that you \
-             give no answer.</p>\n<div class=\"buttons\">\
+             <p class=\"muted\">Decline: the tool learns that you refuse. Cancel: the tool learns \
+             that you give no answer.</p>\n<div class=\"buttons\">\
              <button class=\"primary\" name=\"action\" value=\"accept\">{accept}</button>\
              <button class=\"decline\" name=\"action\" value=\"decline\">Decline</button>\
              <button name=\"action\" value=\"cancel\">Cancel</button></div></form>\n",

@@ -35,8 +35,8 @@ use crate::server::{
     view::resource::is_declared,
 };
 
-/// Interval of progress notifications while the handler reports no progress. Clients that extend
-/// their timeout on progress have timeouts of 30 seconds and more.
+/// Longest interval of progress notifications while the handler reports no progress. It is a third of
+/// the call timeout if that is shorter.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Options of a wait.
@@ -63,6 +63,8 @@ struct Patience {
     deadline: Instant,
     /// Whether the client repeats the request after an empty round.
     follows_rounds: bool,
+    /// Interval of progress notifications.
+    keep_alive: Duration,
     /// Maximum bytes of a delivered result.
     max_bytes: Option<usize>,
     options: WaitOptions,
@@ -86,6 +88,9 @@ impl Patience {
         Self {
             deadline: arrival.at + asked.unwrap_or(slice),
             follows_rounds: has_rounds && asked.is_none(),
+            keep_alive: limits
+                .and_then(|limits| limits.call_timeout)
+                .map_or(KEEP_ALIVE, |timeout| KEEP_ALIVE.min(timeout / 3)),
             max_bytes: limits
                 .and_then(|limits| tasks.config.results.max_bytes(&limits, options.max_inline)),
             options,
@@ -107,7 +112,7 @@ pub(crate) async fn wait(
     let patience = Patience::new(tasks, &attendance, options).await;
     let watch = tasks.engine().watch(attendance.task());
     let mut dialogue = Dialogue::default();
-    let mut progress = KeepAlive::new(&call);
+    let mut progress = KeepAlive::new(&call, patience.keep_alive);
     let mut disconnected = false;
     let mut last = None;
     loop {
@@ -397,17 +402,18 @@ struct KeepAlive {
     /// Number of notifications since that value.
     repeats: u32,
     began: Instant,
+    interval: Duration,
 }
 
 impl KeepAlive {
-    fn new(call: &Call) -> Self {
+    fn new(call: &Call, interval: Duration) -> Self {
         let began = Instant::now();
         // Without a token, the client receives no progress.
         let pause = match call.progress_token() {
-            Some(_) => KEEP_ALIVE,
+            Some(_) => interval,
             None => Duration::from_secs(365 * 24 * 3_600),
         };
-        Self { next: began + pause, reported: None, repeats: 0, began }
+        Self { next: began + pause, reported: None, repeats: 0, began, interval }
     }
 
     /// Sends the progress of the task if it has increased.
@@ -443,7 +449,7 @@ impl KeepAlive {
     fn send(&mut self, call: &Call, progress: Progress) {
         if call.progress_token().is_some() {
             call.port().progress(progress);
-            self.next = Instant::now() + KEEP_ALIVE;
+            self.next = Instant::now() + self.interval;
         }
     }
 }

@@ -116,7 +116,6 @@ async fn keep_alive_notifications_of_silent_tool_increase() {
     let id = pipe.send("tools/call", params).await;
     let mut values = Vec::new();
     let done = loop {
-        tokio::time::sleep(Duration::from_secs(5)).await;
         let message = pipe.read().await;
         match message["id"] == id {
             true => break message["result"].clone(),
@@ -124,7 +123,7 @@ async fn keep_alive_notifications_of_silent_tool_increase() {
         }
     };
     assert_eq!(text(&done), "slept 35000 ms");
-    assert_eq!(values.len(), 3, "one every ten seconds: {values:?}");
+    assert!(values.len() > 10, "three per call timeout of 6 s: {values:?}");
     assert!(values.is_sorted());
 }
 
