@@ -92,7 +92,9 @@ impl<'s, 'h> Client<'s, 'h> {
     fn insist(&mut self, key: &str, interruptions: &mut Interruptions) -> Result<()> {
         let step = self.random.millis(30..300).as_secs_f64();
         let call = json!({"name": "render", "arguments": {"key": key, "step": step}});
-        let (mut params, mut repeats_later) = (call.clone(), self.random.percent(LATER));
+        let repeats_later = self.random.percent(LATER);
+        // The tasks of earlier results do not count as the task of this attempt.
+        let (mut params, mut results) = (call.clone(), 0);
         let started = Instant::now();
         while started.elapsed() < RUN {
             let Some((process, caller)) = self.connect()? else {
@@ -109,8 +111,8 @@ impl<'s, 'h> Client<'s, 'h> {
                 Attempt::Reply(reply) => match self.next(&reply, key, &call)? {
                     Some(next) => params = next,
                     // The reply is flushed; the client behaves as if it had lost it.
-                    None if repeats_later => {
-                        repeats_later = false;
+                    None if repeats_later && results == 0 => {
+                        results = 1;
                         interruptions.outside += 1;
                         params = call.clone();
                     }
@@ -119,21 +121,15 @@ impl<'s, 'h> Client<'s, 'h> {
                 Attempt::NoSession => self.caller = None,
                 Attempt::NotSent => thread::sleep(Duration::from_millis(5)),
                 Attempt::TimedOut => {
-                    let is_committed = self.site.commits.keys()?.contains(key);
-                    *(if is_committed {
-                        &mut interruptions.timeouts
-                    } else {
-                        &mut interruptions.outside
-                    }) += 1;
+                    let tasks = self.site.commits.count()?.get(key).copied().unwrap_or(0);
+                    interruptions.timeouts += usize::from(tasks > results);
+                    interruptions.outside += usize::from(tasks <= results);
                     params = call.clone();
                 }
                 Attempt::Lost => {
-                    let is_committed = self.site.was_committed(process, key)?;
-                    *(if is_committed {
-                        &mut interruptions.kills
-                    } else {
-                        &mut interruptions.outside
-                    }) += 1;
+                    let tasks = self.site.tasks_at_kill(process, key)?;
+                    interruptions.kills += usize::from(tasks > results);
+                    interruptions.outside += usize::from(tasks <= results);
                     params = call.clone();
                 }
             }

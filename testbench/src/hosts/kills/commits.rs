@@ -1,6 +1,6 @@
 //! The tasks in the store, as an operator sees them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
@@ -31,8 +31,8 @@ impl Commits {
         Ok(Self { runtime, operator, known: Mutex::default() })
     }
 
-    /// Returns the keys of all tasks so far.
-    pub(super) fn keys(&self) -> Result<HashSet<String>> {
+    /// Returns the number of tasks so far, by key.
+    pub(super) fn count(&self) -> Result<HashMap<String, usize>> {
         let filter = TaskFilter::default();
         let newest = self.runtime.block_on(self.operator.list(&filter, None, NEWEST))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,11 @@ impl Commits {
                 known.insert(id, key);
             }
         }
-        Ok(known.values().cloned().collect())
+        let mut counts = HashMap::new();
+        for key in known.values() {
+            *counts.entry(key.clone()).or_insert(0) += 1;
+        }
+        Ok(counts)
     }
 }
 

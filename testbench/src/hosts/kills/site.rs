@@ -1,8 +1,8 @@
 //! The server that is killed and restarted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ struct State<'h> {
     /// Number of the current or next process.
     process: u64,
     server: Option<Server<'h>>,
-    /// The keys of the tasks in the store when a process was killed, by process.
-    at_kill: HashMap<u64, Arc<HashSet<String>>>,
+    /// The tasks in the store when a process was killed, by process and key.
+    at_kill: HashMap<u64, HashMap<String, usize>>,
 }
 
 impl<'h> Site<'h> {
@@ -48,11 +48,11 @@ impl<'h> Site<'h> {
     pub(super) fn kill(&self) -> Result<()> {
         let server = self.state().server.take().context("the server is already down")?;
         server.kill()?;
-        let keys = Arc::new(self.commits.keys()?);
+        let tasks = self.commits.count()?;
         {
             let mut state = self.state();
             let process = state.process;
-            state.at_kill.insert(process, keys);
+            state.at_kill.insert(process, tasks);
             state.process += 1;
         }
         let next = self.home.start()?;
@@ -60,12 +60,12 @@ impl<'h> Site<'h> {
         Ok(())
     }
 
-    /// Whether the store had a task with this key when the process was killed.
-    pub(super) fn was_committed(&self, process: u64, key: &str) -> Result<bool> {
+    /// Returns the number of tasks with this key when the process was killed.
+    pub(super) fn tasks_at_kill(&self, process: u64, key: &str) -> Result<usize> {
         let started = Instant::now();
         loop {
-            if let Some(keys) = self.state().at_kill.get(&process) {
-                return Ok(keys.contains(key));
+            if let Some(tasks) = self.state().at_kill.get(&process) {
+                return Ok(tasks.get(key).copied().unwrap_or(0));
             }
             if started.elapsed() > EXPLANATION {
                 bail!("the server closed the connection of {key} without a kill");
