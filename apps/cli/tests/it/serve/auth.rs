@@ -133,9 +133,9 @@ async fn tool_with_scopes_requires_them() {
     assert_eq!(error.kind(), Some(ServerErrorKind::Forbidden), "{error}");
     let shown = client.call_tool("show", serde_json::json!({})).await.unwrap();
     assert!(serde_json::to_string(&shown).unwrap().contains("shown"));
-    assert_eq!(names("mcp").await.1, ["show", "t"]);
+    assert_eq!(names("mcp").await.1, ["show", "t", "task_cancel", "task_result"]);
     let (client, listed) = names("mcp write admin").await;
-    assert_eq!(listed, ["show", "t", "wipe"]);
+    assert_eq!(listed, ["show", "t", "task_cancel", "task_result", "wipe"]);
     let wiped = client.call_tool("wipe", serde_json::json!({})).await.unwrap();
     assert!(serde_json::to_string(&wiped).unwrap().contains("wiped"));
 }

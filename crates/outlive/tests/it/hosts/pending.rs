@@ -1,8 +1,6 @@
 //! Legacy clients without tasks: a call waits for one slice, or as long as progress extends the
 //! client's timeout.
 
-use std::time::Duration;
-
 use outlive::server::hosts::Host;
 use serde_json::{Value, json};
 use tokio::time::Instant;
