@@ -5,6 +5,5 @@ mod outbox;
 mod split;
 
 pub(crate) use connection::Pipe;
-#[cfg(feature = "server")]
 pub(crate) use outbox::Unread;
 pub(crate) use split::{Piece, Splitter};
