@@ -51,6 +51,8 @@ pub(crate) struct Attendance {
     call: Arc<Call>,
     attended: Attended,
     arrival: Arrival,
+    /// Runtime of the request. A transport may write its response on another thread.
+    runtime: Handle,
     fingerprint: Option<Arc<str>>,
     /// Whether the run was started by an earlier call.
     is_joined: bool,
@@ -59,7 +61,8 @@ pub(crate) struct Attendance {
 }
 
 impl Attendance {
-    /// Creates the attendance of a request that the store has recorded.
+    /// Creates the attendance of a request that the store has recorded. Must be called inside a Tokio
+    /// runtime.
     pub(crate) fn new(
         env: &Arc<Env>,
         call: &Arc<Call>,
@@ -71,7 +74,17 @@ impl Attendance {
             tasks.bridges.enter(fingerprint);
         }
         let (env, call) = (Arc::clone(env), Arc::clone(call));
-        Self { env, call, attended, arrival, fingerprint, is_joined: false, is_over: false }
+        let runtime = Handle::current();
+        Self {
+            env,
+            call,
+            attended,
+            arrival,
+            runtime,
+            fingerprint,
+            is_joined: false,
+            is_over: false,
+        }
     }
 
     /// Marks the run as started by an earlier call.
@@ -161,12 +174,11 @@ impl Attendance {
 
     /// Writes to the store in the background.
     fn spawn(&self, settle: Settle) {
-        // Without a runtime, the process is about to exit; the store finds the run unattended then.
-        let (Ok(runtime), Some(tasks)) = (Handle::try_current(), &self.env.tasks) else { return };
+        let Some(tasks) = &self.env.tasks else { return };
         let departure = tasks.bridges.depart();
         let env = Arc::clone(&self.env);
         let (call, task) = (Arc::clone(&self.call), self.attended.task.clone());
-        runtime.spawn(async move {
+        self.runtime.spawn(async move {
             let Ok(tasks) = env.tasks() else { return };
             if let Err(error) = settle.write(tasks, &call, &task).await {
                 tracing::warn!(%error, "departure of a waiting request cannot be stored");
