@@ -324,6 +324,27 @@ async fn stdio_client_starts_its_server() {
     client.close().await;
 }
 
+#[tokio::test]
+async fn repeated_call_on_stdio_after_its_result_runs_again() {
+    let place = Place::unserved(
+        "[tools.slow]\ndescription = \"Takes a while.\"\ntask_after = \"50ms\"\nshell = true\n\
+         command = 'echo run >> runs; sleep 0.5; echo done'\n",
+    );
+    let program = outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
+        .arg("serve")
+        .arg(place.folder.join("outlive.toml"))
+        .arg("--stdio")
+        .arg("--data-dir")
+        .arg(place.folder.join("data"));
+    let client = super::builder().connect(program).await.unwrap();
+    for runs in 1..=3 {
+        assert_eq!(call(&client, "slow", json!({})).await, ("done".to_owned(), false));
+        let recorded = fs::read_to_string(place.folder.join("runs")).unwrap();
+        assert_eq!(recorded.lines().count(), runs, "a delivered result is not joined");
+    }
+    client.close().await;
+}
+
 /// A file size limit of 1 MiB acts like a full disk for the commands of the server.
 #[cfg(target_os = "linux")]
 #[tokio::test]
