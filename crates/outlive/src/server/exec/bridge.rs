@@ -397,59 +397,50 @@ pub(crate) fn no_such_task() -> Outcome {
 struct KeepAlive {
     /// When the next notification is due.
     next: Instant,
-    /// Last value that the handler reported.
-    reported: Option<f64>,
-    /// Number of notifications since that value.
-    repeats: u32,
-    began: Instant,
+    /// Last value that was sent.
+    sent: f64,
     interval: Duration,
 }
 
 impl KeepAlive {
     fn new(call: &Call, interval: Duration) -> Self {
-        let began = Instant::now();
         // Without a token, the client receives no progress.
         let pause = match call.progress_token() {
             Some(_) => interval,
             None => Duration::from_secs(365 * 24 * 3_600),
         };
-        Self { next: began + pause, reported: None, repeats: 0, began, interval }
+        Self { next: Instant::now() + pause, sent: 0.0, interval }
     }
 
     /// Sends the progress of the task if it has increased.
     fn tell(&mut self, call: &Call, record: &TaskRecord) {
-        let progress = record.progress.as_ref().and_then(TaskProgress::read);
-        let Some(progress) = progress.map(TaskProgress::into_progress) else { return };
-        if self.reported.is_some_and(|reported| progress.done <= reported) {
-            return;
+        if let Some(progress) = progress_of(record).filter(|progress| progress.done > self.sent) {
+            self.send(call, progress);
         }
-        self.reported = Some(progress.done);
-        self.repeats = 0;
-        self.send(call, progress);
     }
 
-    /// Sends a notification that only extends the timeout of the client: a value slightly above the
-    /// last one, or the elapsed seconds if the handler reports no progress.
+    /// Sends a notification that only extends the timeout of the client. Its value is a millionth of
+    /// the total above the last one, so that the next value of the handler is larger.
     fn keep_alive(&mut self, call: &Call, record: Option<&TaskRecord>) {
-        let progress = record.and_then(|record| record.progress.as_ref());
-        let progress = progress.and_then(TaskProgress::read).map(TaskProgress::into_progress);
-        self.repeats += 1;
-        let message = record.and_then(|record| record.status_message.clone());
-        let progress = match (progress, self.reported) {
-            (Some(progress), Some(reported)) => {
-                let step = progress.total.unwrap_or(1.0).abs().max(1.0) / 1_000_000.0;
-                let done = reported + f64::from(self.repeats) * step;
-                Progress { done, message: progress.message.or(message), total: progress.total }
-            }
-            _ => Progress { done: self.began.elapsed().as_secs_f64(), total: None, message },
+        let status = record.and_then(|record| record.status_message.clone());
+        let (total, message) = match record.and_then(progress_of) {
+            Some(progress) => (progress.total, progress.message.or(status)),
+            None => (None, status),
         };
-        self.send(call, progress);
+        let step = total.unwrap_or(1.0).abs().max(1.0) / 1_000_000.0;
+        self.send(call, Progress { done: self.sent + step, total, message });
     }
 
     fn send(&mut self, call: &Call, progress: Progress) {
+        self.sent = progress.done;
         if call.progress_token().is_some() {
             call.port().progress(progress);
             self.next = Instant::now() + self.interval;
         }
     }
+}
+
+/// Returns the progress that the handler of a task reported.
+fn progress_of(record: &TaskRecord) -> Option<Progress> {
+    Some(TaskProgress::read(record.progress.as_ref()?)?.into_progress())
 }

@@ -66,9 +66,12 @@ async fn typed_nap(runs: State<Runs>, Args(nap): Args<Nap>) -> Json<Slept> {
     Json(Slept { ms: nap.ms })
 }
 
-/// Reports one frame per second.
+/// Reports one frame per second, the first one after a long pause if there are many.
 async fn render(cx: Cx, Args(nap): Args<Nap>) -> String {
     let frames = nap.ms / 1_000;
+    if frames >= 30 {
+        tokio::time::sleep(Duration::from_secs(8)).await;
+    }
     for frame in 1..=frames {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cx.progress(frame as f64, frames as f64, format!("frame {frame} of {frames}"));
