@@ -71,10 +71,10 @@ async fn pending_results_have_the_model_stop_at_the_sixth() {
     assert!(texts[1].starts_with("Still running after 0 s. Call task_result again"), "{texts:?}");
 }
 
-/// Calls `render` with a progress token and returns the notified values and the result.
-async fn with_token(pipe: &mut Pipe, ms: u64) -> (Vec<f64>, Value) {
+/// Calls a tool with a progress token and returns the notified values and the result.
+async fn with_token(pipe: &mut Pipe, tool: &str, ms: u64) -> (Vec<f64>, Value) {
     let arguments = json!({"ms": ms});
-    let params = json!({"name": "render", "arguments": arguments, "_meta": {"progressToken": 7}});
+    let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": 7}});
     let id = pipe.send("tools/call", params).await;
     let mut messages = pipe.read_to(id).await;
     let last = messages.pop().unwrap();
@@ -88,7 +88,7 @@ async fn with_token(pipe: &mut Pipe, ms: u64) -> (Vec<f64>, Value) {
 #[tokio::test(start_paused = true)]
 async fn progress_token_alone_does_not_extend_the_wait() {
     let mut pipe = legacy(&server(&Runs::default())).await;
-    let (values, pending) = with_token(&mut pipe, 20_000).await;
+    let (values, pending) = with_token(&mut pipe, "render", 20_000).await;
     task_of(&pending);
     assert_eq!(values, [1.0, 2.0, 3.0, 4.0], "progress of a task reaches the waiting request");
 }
@@ -97,7 +97,7 @@ async fn progress_token_alone_does_not_extend_the_wait() {
 async fn progress_of_host_that_extends_its_timeout_keeps_the_call_waiting() {
     let host = Host::new().progress_extends(true);
     let mut pipe = legacy(&server_with(&Runs::default(), hosts().host("test", host))).await;
-    let (values, done) = with_token(&mut pipe, 30_000).await;
+    let (values, done) = with_token(&mut pipe, "render_late", 30_000).await;
     assert_eq!(text(&done), "30 frames");
     assert!(values.is_sorted(), "{values:?}");
     // Notifications before and between the frames do not hide a frame.

@@ -66,12 +66,15 @@ async fn typed_nap(runs: State<Runs>, Args(nap): Args<Nap>) -> Json<Slept> {
     Json(Slept { ms: nap.ms })
 }
 
-/// Reports one frame per second, the first one after a long pause if there are many.
+/// Reports one frame per second, after a pause without progress.
+async fn render_late(cx: Cx, nap: Args<Nap>) -> String {
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    render(cx, nap).await
+}
+
+/// Reports one frame per second.
 async fn render(cx: Cx, Args(nap): Args<Nap>) -> String {
     let frames = nap.ms / 1_000;
-    if frames >= 30 {
-        tokio::time::sleep(Duration::from_secs(8)).await;
-    }
     for frame in 1..=frames {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cx.progress(frame as f64, frames as f64, format!("frame {frame} of {frames}"));
@@ -97,6 +100,7 @@ pub(super) fn builder(config: TaskConfig, runs: &Runs) -> ServerBuilder {
         .tool(Tool::new("nap", nap).task(auto).on_crash(OnCrash::Rerun))
         .tool(Tool::new("typed_nap", typed_nap).task(auto))
         .tool(Tool::new("render", render).task(auto))
+        .tool(Tool::new("render_late", render_late).task(auto))
         .tool(Tool::new("deploy", deploy).task(auto))
         .tool(Tool::new("always", nap).task(TaskPolicy::Always))
         .tool(Tool::new("plain", nap))
