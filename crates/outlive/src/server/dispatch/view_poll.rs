@@ -26,7 +26,7 @@ use crate::server::{
     time::now,
 };
 
-/// Longest wait of one poll. Every host waits longer.
+/// Longest wait of one poll. Most hosts end a call after 60 seconds.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// State of the task that the page has seen.

@@ -131,7 +131,7 @@ async fn store_result(
         match tasks.engine().store_finished(task, TaskOutcome::Result(raw.clone())).await {
             Ok(()) => {
                 let store = tasks.engine().store();
-                // Read on by the client, so it keeps its retention.
+                // The client reads the rest later, so the task keeps its retention.
                 if let Err(error) = store.deliver(principal, &id, None).await {
                     tracing::warn!(%error, "delivery of a cut result cannot be stored");
                 }

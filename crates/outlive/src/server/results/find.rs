@@ -22,7 +22,7 @@ pub(crate) struct Finder {
     line: u64,
     /// The current line so far, or the end of it.
     kept: Vec<u8>,
-    /// Whether the start of the current line is no longer kept.
+    /// Whether `kept` lacks the start of the current line.
     is_cut: bool,
     /// Whether the current line contains the needle.
     is_hit: bool,
