@@ -40,7 +40,7 @@ async fn invalid_answer_shows_errors_keeps_values_and_stores_nothing() {
     let site = Site::start().await;
     let asked = site.ask("deploy", target()).await;
     let wrong =
-        "field.reason=%3Cok%3E&field.replicas=10&field.share=half&field.size=&field.contact=nobody";
+        "field.reason=%3Cok%3E&field.replicas=10&field.share=half&field.size=&field.contact=ops";
     let page = site.submit(&asked.path, "accept", wrong).await;
     assert_eq!(page.status, 422);
     for part in [
