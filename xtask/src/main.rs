@@ -11,6 +11,7 @@ mod examples;
 mod features;
 mod fuzz;
 mod instructions;
+mod packaged;
 mod public_api;
 mod release;
 mod rust;
@@ -30,6 +31,7 @@ usage: cargo xtask COMMAND
   test         the checks of a change, cheapest first
                  --all                      every check, as CI runs them
                  --only STEP, --skip STEP   (repeatable; --list prints the steps)
+                 --write                    with --all: writes the times to docs/performance/tests.md
   advisories   known vulnerabilities of the dependencies
   tidy         project rules beyond rustfmt and clippy; takes seconds
                  --show RULE                every finding of a rule, including those under its ceiling
@@ -61,7 +63,7 @@ usage: cargo xtask COMMAND
                  --plot                     only draws the plots from docs/performance/data/
   build-time   cost of a cold build of the program, and of hello world beside rmcp's; takes half an hour
                  --write                    writes docs/performance/build.md
-                 --only NAME                program, hello or hello-rmcp (repeatable)
+                 --only NAME                program, hello, hello-rmcp, hello-stdio or hello-stdio-rmcp (repeatable)
                  --profile NAME             instead of dev and release (repeatable)
                  --package NAME             a package of the workspace instead (repeatable)
                  --json                     prints the figures as JSON

@@ -14,6 +14,12 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root of the project")
 }
 
+/// The folder of cargo's build results.
+pub fn target_folder() -> PathBuf {
+    let folder = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(folder)
+}
+
 /// The cargo that runs this program, started from the root of the project.
 ///
 /// `RUSTFLAGS` and the target folder are unchanged, so that every command shares one cache with

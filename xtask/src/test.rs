@@ -2,6 +2,7 @@
 //!
 //! The steps are a list, from the cheap to the expensive: to add one, add a line to [`STEPS`]. The first failure ends the run.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +15,9 @@ use xtask::{
 };
 
 use crate::{advisories, examples, features, instructions, public_api, release, testbench, tidy};
+
+/// Page that `--write` writes.
+const PAGE: &str = "docs/performance/tests.md";
 
 struct Step {
     name: &'static str,
@@ -138,7 +142,11 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let all = args.flag("--all");
     let only = args.values("--only")?;
     let skip = args.values("--skip")?;
+    let write = args.flag("--write");
     args.finish()?;
+    if write && (!all || !only.is_empty() || !skip.is_empty()) {
+        bail!("`--write` writes the times of all steps; use it with `--all` alone");
+    }
     for name in only.iter().chain(&skip) {
         if !STEPS.iter().any(|step| step.name == name) {
             bail!("unknown step `{name}`; the steps are {}", names().join(", "));
@@ -157,10 +165,15 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             if only.is_empty() { all || step.set == Set::Quick } else { only.contains(&name) };
         in_run && !skip.contains(&name)
     };
-    run_steps(STEPS.iter().filter(chosen))
+    let times = run_steps(STEPS.iter().filter(chosen))?;
+    if write {
+        fs::write(process::root().join(PAGE), page(&times)).context("could not write the page")?;
+    }
+    Ok(())
 }
 
-fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
+/// Runs the steps. Returns the duration of each.
+fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<Vec<(&'a Step, Duration)>> {
     let start = Instant::now();
     let (mut times, mut notes) = (Vec::new(), Vec::new());
     for step in steps {
@@ -173,17 +186,41 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
             )
         })?;
         notes.extend(note);
-        times.push((step.name, begun.elapsed()));
+        times.push((step, begun.elapsed()));
     }
     println!("\nEvery step passed.");
-    for (name, time) in times {
-        println!("  {name:<14} {:>9}", seconds(time));
+    for (step, time) in &times {
+        println!("  {:<14} {:>9}", step.name, seconds(*time));
     }
     println!("  {:<14} {:>9}", "total", seconds(start.elapsed()));
     for note in notes {
         println!("{note}");
     }
-    Ok(())
+    Ok(times)
+}
+
+/// Returns the page of times.
+fn page(times: &[(&Step, Duration)]) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let minutes = |set: fn(Set) -> bool| {
+        let times = times.iter().filter(|(step, _)| set(step.set));
+        times.map(|(_, time)| time.as_secs_f64()).sum::<f64>() / 60.0
+    };
+    let mut text = format!(
+        "# Test times\n\n\
+         `cargo xtask test --all --write` wrote this page, on {cores} cores. With an empty target folder, the first steps include all \
+         compilation.\n\n\
+         - `cargo xtask test`: {:.1} min (bar: 15)\n\
+         - `cargo xtask test --all`: {:.1} min (bar: 60)\n\n\
+         | step | run | seconds |\n|---|---|---|\n",
+        minutes(|set| set == Set::Quick),
+        minutes(|_| true),
+    );
+    for (step, time) in times {
+        let run = if step.set == Set::Quick { "both" } else { "`--all`" };
+        text += &format!("| {} | {run} | {:.0} |\n", step.name, time.as_secs_f64());
+    }
+    text
 }
 
 fn names() -> Vec<&'static str> {
@@ -254,7 +291,9 @@ impl std::fmt::Display for Run {
 
 #[cfg(test)]
 mod tests {
-    use super::{Args, STEPS, names, run};
+    use std::time::Duration;
+
+    use super::{Args, STEPS, Set, names, page, run};
 
     #[test]
     fn step_names_are_unique() {
@@ -262,6 +301,15 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), STEPS.len());
+    }
+
+    #[test]
+    fn page_sums_quick_steps_and_all_steps() {
+        let quick = STEPS.iter().find(|step| step.set == Set::Quick).unwrap();
+        let other = STEPS.iter().find(|step| step.set == Set::All).unwrap();
+        let page = page(&[(quick, Duration::from_secs(60)), (other, Duration::from_secs(120))]);
+        assert!(page.contains("`cargo xtask test`: 1.0 min"), "{page}");
+        assert!(page.contains("`cargo xtask test --all`: 3.0 min"), "{page}");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The folder `target/release-artifacts` and the files that this run made in it.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::archive::sha256;
-use xtask::process;
+use xtask::process::target_folder;
 
 /// Version of the release; all packages have the version of the workspace.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -78,14 +77,6 @@ impl Artifacts {
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>> {
         fs::read(self.path(name)).with_context(|| format!("could not read {name}"))
     }
-}
-
-/// The target folder of cargo.
-pub(super) fn target_folder() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || process::root().join("target"),
-        |folder| process::root().join(PathBuf::from(folder)),
-    )
 }
 
 /// Returns an empty folder in the target folder, in place of that of an earlier run.

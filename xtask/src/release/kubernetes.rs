@@ -7,8 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::archive::{Entry, gzip, tar};
-use super::artifacts::{Artifacts, VERSION, target_folder};
-use xtask::{packages, process};
+use super::artifacts::{Artifacts, VERSION};
+use xtask::packages;
+use xtask::process::{self, target_folder};
 
 const FOLDER: &str = "deploy/kubernetes";
 

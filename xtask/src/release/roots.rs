@@ -6,9 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::artifacts::{Artifacts, empty_folder, target_folder};
+use super::artifacts::{Artifacts, empty_folder};
 use super::{binary, smoke};
-use xtask::{packages, process};
+use xtask::packages;
+use xtask::process::{self, target_folder};
 
 /// Debian packages that form an Alpine-like root: Alpine has musl and busybox in place of glibc and
 /// the GNU tools.
