@@ -16,6 +16,12 @@ pub(crate) fn random_id() -> Option<String> {
     Some(hex(&bytes))
 }
 
+/// Returns whether an ID has the format of task IDs, which are random IDs. Other IDs, which can have
+/// any length and content, are neither looked up nor logged.
+pub(crate) fn is_task_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Generator of call IDs: 128 bits each, unguessable and unique.
 ///
 /// IDs are derived from a random seed and a counter, so only the constructor can fail.

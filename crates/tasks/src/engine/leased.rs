@@ -108,7 +108,9 @@ impl<'a> LeasedTask<'a> {
         reduce: Option<ReduceResult>,
     ) -> impl Future<Output = Written> + Send + use<'a> {
         let Self { engine, lease, principal } = self;
-        let limit = self.charge(&mut changes, &then);
+        let allowance = self.charge(&mut changes, &then);
+        let limit = allowance.map_or("", |allowance| allowance.limit);
+        let evicts = allowance.is_some_and(|allowance| allowance.evicts);
         async move {
             let began = Instant::now();
             let mut delay = RETRY_DELAY;
@@ -121,7 +123,7 @@ impl<'a> LeasedTask<'a> {
                     }
                     Err(StoreError::LeaseLost) => return Written::LeaseLost,
                     Err(StoreError::BytesExceeded) if changes.charge.is_some() => {
-                        if Box::pin(evict(engine, principal, &changes, &then)).await {
+                        if evicts && Box::pin(evict(engine, principal, &changes, &then)).await {
                             continue;
                         }
                         tracing::warn!(
@@ -160,13 +162,15 @@ impl<'a> LeasedTask<'a> {
         }
     }
 
-    /// Sets the principal that the changes are charged to. Returns the name of the limit.
-    fn charge(&self, changes: &mut Changes, then: &Transition) -> &'static str {
+    /// Sets the principal that the changes are charged to. Returns its limit.
+    fn charge(&self, changes: &mut Changes, then: &Transition) -> Option<Allowance> {
         let stores = !changes.is_empty() || matches!(then, Transition::End { .. });
         let allowance = self.engine.runner.allowance(self.principal).filter(|_| stores);
-        let Some(Allowance { max_bytes, limit }) = allowance else { return "" };
-        changes.charge = Some(Charge { principal: self.principal.to_owned(), max_bytes });
-        limit
+        changes.charge = allowance.map(|Allowance { max_bytes, .. }| Charge {
+            principal: self.principal.to_owned(),
+            max_bytes,
+        });
+        allowance
     }
 
     /// Reads the task's inbox. The journal takes the input responses.

@@ -52,6 +52,9 @@ pub struct Allowance {
     pub max_bytes: u64,
     /// Name of the limit, for error messages.
     pub limit: &'static str,
+    /// Whether the engine may delete delivered results of the principal to make room. Callers that
+    /// share a principal must not delete each other's results.
+    pub evicts: bool,
 }
 
 /// Outcome of a task that the runner does not start.

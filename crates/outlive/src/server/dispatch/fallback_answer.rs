@@ -20,8 +20,7 @@ use crate::server::{
         fallback_task::{answers_by, failed, find, read_arguments, reply},
     },
     exec::bridge::no_such_task,
-    hosts::{AnswerBy, Hosts},
-    tasks::pending_result::TASK_RESULT,
+    hosts::{AnswerBy, Hosts, reserved::TASK_RESULT},
 };
 
 #[derive(Deserialize)]

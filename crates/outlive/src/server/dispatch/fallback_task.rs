@@ -10,7 +10,8 @@ use crate::server::{
     env::{environment::Env, task_error::unavailable},
     exec::bridge::no_such_task,
     hosts::AnswerBy,
-    tasks::lookup::{is_ours, slow_down},
+    random::is_task_id,
+    tasks::lookup::slow_down,
 };
 
 /// Returns the record of a bridged task that a model names.
@@ -20,7 +21,7 @@ pub(crate) async fn find(
     named: &str,
 ) -> Result<Option<(TaskId, TaskRecord)>, ProtocolError> {
     let tasks = env.tasks()?;
-    if !is_ours(named) {
+    if !is_task_id(named) {
         env.counters.lookups_denied.add(1);
         return Ok(None);
     }
@@ -45,7 +46,7 @@ pub(crate) fn denied(env: &Env, call: &Call, task: &TaskId) -> Outcome {
 
 /// Returns whether input requests of a tool can be answered in this way.
 pub(crate) fn answers_by(core: &ServerCore, call: &Call, tool: &str, by: AnswerBy) -> bool {
-    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let hosts = core.env.hosts();
     let tool = core.catalog.tools.get(tool, call.principal());
     hosts.zip(tool).is_some_and(|(hosts, tool)| {
         hosts.answers_of(tool.exec.policy.answers.as_deref()).contains(&by)

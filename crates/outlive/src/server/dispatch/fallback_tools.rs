@@ -26,7 +26,10 @@ use crate::server::{
         bridge::{WaitOptions, attend, continue_round, has_view, no_such_task, wait},
         plan::is_bridged,
     },
-    hosts::AnswerBy,
+    hosts::{
+        AnswerBy,
+        reserved::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT},
+    },
     policy::TaskPolicy,
     results::{
         body::ResultReader,
@@ -38,10 +41,7 @@ use crate::server::{
         replay_policy::ReplayPolicy,
         request_state::{self, Opened},
     },
-    tasks::{
-        attendance::Arrival,
-        pending_result::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT, words},
-    },
+    tasks::{attendance::Arrival, pending_result::words},
     view,
 };
 
@@ -53,7 +53,7 @@ const MAX_LISTED: usize = 10;
 
 /// Starts a call of a fallback tool. Returns `None` if the server has no such tool.
 pub(crate) fn start(core: &Arc<ServerCore>, call: &Arc<Call>, name: &str) -> Option<CallFuture> {
-    core.env.tasks.as_ref()?.config.hosts.as_ref()?;
+    core.env.hosts()?;
     let (core, call) = (Arc::clone(core), Arc::clone(call));
     Some(match name {
         TASK_RESULT => Box::pin(task_result(core, call)),
@@ -65,7 +65,7 @@ pub(crate) fn start(core: &Arc<ServerCore>, call: &Arc<Call>, name: &str) -> Opt
 
 /// Returns the fallback tools to list for a call.
 pub(crate) fn listed(core: &ServerCore, call: &Call) -> Vec<Arc<Tool>> {
-    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let hosts = core.env.hosts();
     let Some(hosts) = hosts.filter(|hosts| is_bridged(call, hosts)) else { return Vec::new() };
     let may_become_task = core
         .catalog
@@ -289,7 +289,7 @@ async fn named_task(
     let listed = open.iter().map(|open| format!("{} (task {})", open.tool, open.task.as_str()));
     Ok(match &*open {
         [only] => Ok(only.task.as_str().to_owned()),
-        [] => Err(failed("no task is running".to_owned())),
+        [] => Err(failed("no task is running; call the tool to start one".to_owned())),
         _ => Err(failed(format!(
             "several tasks are running: {}; pass one as `task`",
             listed.collect::<Vec<_>>().join(", ")

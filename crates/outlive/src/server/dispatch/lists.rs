@@ -13,7 +13,7 @@ use crate::server::{
 };
 
 pub(crate) fn tools(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
-    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let hosts = core.env.hosts();
     let is_bridged = hosts.is_some_and(|hosts| is_bridged(call, hosts));
     let mut page = page(&core.env, call, &core.catalog.tools, |entry| match is_bridged {
         true => Arc::clone(&entry.bridged_info),

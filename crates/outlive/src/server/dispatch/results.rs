@@ -23,12 +23,12 @@ use crate::server::{
 
 /// Returns whether the server stores results for clients that read them as resources.
 pub(crate) fn are_served(core: &ServerCore) -> bool {
-    core.env.tasks.as_ref().is_some_and(|tasks| tasks.config.hosts.is_some())
+    core.env.hosts().is_some()
 }
 
 /// Returns whether the template is listed for the client of a call.
 pub(crate) fn are_listed(core: &ServerCore, call: &Call) -> bool {
-    let hosts = core.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let hosts = core.env.hosts();
     hosts.is_some_and(|hosts| is_bridged(call, hosts))
 }
 

@@ -78,7 +78,7 @@ impl TaskRunner for CallRunner {
         if let Some(before) = claimed.progress.as_ref().and_then(TaskProgress::read) {
             run.journal().set_progress(before.done());
         }
-        let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+        let hosts = env.hosts();
         if let Some(hosts) = hosts.filter(|hosts| is_bridged(&call, hosts))
             && let Ok(bridged) = BridgedCall::new(env, hosts, &call, &policy.replay)
         {

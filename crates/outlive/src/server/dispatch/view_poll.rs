@@ -20,13 +20,13 @@ use crate::server::{
     results::deliver::deliver,
     tasks::{
         lookup::LOOK,
-        pending_result::{Situation, pending_result, with_view, words},
+        pending_result::{Situation, pending_result, stop_text, with_view},
         segments,
     },
     time::now,
 };
 
-/// Longest wait of one poll. Most hosts end a call after 60 seconds.
+/// Longest wait of one poll, in a host whose calls may take longer.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// State of the task that the page has seen.
@@ -49,7 +49,9 @@ pub(crate) async fn poll(
     wait_for: Option<Duration>,
 ) -> Result<Outcome, ProtocolError> {
     let tasks = core.env.tasks()?;
-    let deadline = Instant::now() + wait_for.unwrap_or(MAX_WAIT).min(MAX_WAIT);
+    let slice = tasks.host_limits(call).await.and_then(|limits| limits.slice());
+    let longest = slice.unwrap_or(MAX_WAIT).min(MAX_WAIT);
+    let deadline = Instant::now() + wait_for.unwrap_or(longest).min(longest);
     let watch = tasks.engine().watch(task);
     loop {
         let changed = watch.notified();
@@ -115,24 +117,19 @@ async fn ended(
     record: &TaskRecord,
 ) -> Result<Option<CallToolResult>, ProtocolError> {
     let text = match &record.outcome {
-        Some(TaskOutcome::Error(error)) => error.message.clone(),
-        Some(TaskOutcome::Cancelled) => "the task was cancelled".to_owned(),
-        Some(TaskOutcome::Expired) => {
-            let age = record.updated_at.saturating_sub(record.created_at) / 1_000;
-            format!("the task took longer than {} and was stopped", words(age))
-        }
-        _ => {
-            let (tasks, principal) = (core.env.tasks()?, call.principal().key());
-            let limits = tasks.host_limits(call).await;
-            let tool = core.catalog.tools.get(&record.tool, call.principal());
-            let max_inline = tool.and_then(|tool| tool.exec.policy.max_inline);
-            let limit =
-                limits.and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline));
-            let delivered = deliver(tasks, principal, record, limit).await?;
-            return Ok(delivered.map(|delivered| delivered.result));
-        }
+        Some(TaskOutcome::Error(error)) => Some(error.message.clone()),
+        _ => stop_text(record),
     };
-    Ok(Some(CallToolResult::error(text)))
+    if let Some(text) = text {
+        return Ok(Some(CallToolResult::error(text)));
+    }
+    let (tasks, principal) = (core.env.tasks()?, call.principal().key());
+    let limits = tasks.host_limits(call).await;
+    let tool = core.catalog.tools.get(&record.tool, call.principal());
+    let max_inline = tool.and_then(|tool| tool.exec.policy.max_inline);
+    let limit = limits.and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline));
+    let delivered = deliver(tasks, principal, record, limit).await?;
+    Ok(delivered.map(|delivered| delivered.result))
 }
 
 /// Returns the text of new segments, and the number of the last one.

@@ -150,12 +150,22 @@ impl AddressQuotas {
 }
 
 /// Error for a caller whose address is over its quota.
+impl Over {
+    /// Returns the name of the limit.
+    pub(crate) fn limit(self) -> &'static str {
+        match self {
+            Self::Tasks => "max_tasks_per_caller",
+            Self::Bytes => "max_store_bytes_per_caller",
+        }
+    }
+}
+
 impl From<Over> for ProtocolError {
     fn from(over: Over) -> Self {
-        let (limit, retry_after) = match over {
-            Over::Tasks => ("max_tasks_per_caller", LOOK_EVERY),
-            Over::Bytes => ("max_store_bytes_per_caller", Duration::from_secs(60)),
+        let retry_after = match over {
+            Over::Tasks => LOOK_EVERY,
+            Over::Bytes => Duration::from_secs(60),
         };
-        Self::OverLimit { limit: limit.into(), retry_after }
+        Self::OverLimit { limit: over.limit().into(), retry_after }
     }
 }

@@ -63,7 +63,7 @@ impl TaskBackend {
             (false, true) => (self.config.anonymous_store, "max_anonymous_store"),
             (false, false) => (self.config.store_per_caller, "max_store_bytes_per_caller"),
         };
-        Allowance { max_bytes, limit }
+        Allowance { max_bytes, limit, evicts: !is_anonymous }
     }
 
     /// Returns the principal and the byte limit that a key-value entry is charged to.

@@ -14,6 +14,7 @@ use outlive_wire::CacheHints;
 
 use crate::server::{
     env::{task_backend::TaskBackend, test_hooks::TestHooks, used_states::UsedRequestStates},
+    hosts::Hosts,
     metrics::Counters,
     random::CallIds,
     sessions::store::SharedSessions,
@@ -60,6 +61,12 @@ impl Env {
     pub(crate) fn tasks(&self) -> Result<&TaskBackend, ProtocolError> {
         self.tasks.as_ref().ok_or_else(|| ProtocolError::internal("tasks are not enabled"))
     }
+
+    /// Returns the settings for hosts without tasks, if such hosts are supported.
+    pub(crate) fn hosts(&self) -> Option<&Hosts> {
+        self.tasks.as_ref()?.config.hosts.as_ref()
+    }
+
     /// Returns the sessions that all replicas on the store share, if there is a store.
     pub(crate) fn sessions(&self) -> Option<&SharedSessions> {
         self.tasks.as_ref().map(TaskBackend::sessions)

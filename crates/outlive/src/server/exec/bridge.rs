@@ -29,7 +29,7 @@ use crate::server::{
         attendance::{Arrival, Attendance},
         inputs::{Dialogue, take},
         lookup::LOOK,
-        pending_result::{Situation, pending_result, with_task, with_view, words},
+        pending_result::{Situation, pending_result, stop_text, with_task, with_view},
     },
     time::now,
     view::resource::is_declared,
@@ -271,8 +271,10 @@ fn slice_over(
     patience: &Patience,
     record: Option<TaskRecord>,
 ) -> Result<Outcome, ProtocolError> {
+    // A host with the task view gets a pending result, whose next step shows the view.
+    let has_round = patience.follows_rounds && !has_view(env, attendance.call());
     let reply = match record {
-        _ if patience.follows_rounds => {
+        _ if has_round => {
             Reply::Round(round(env, &attendance, patience, Vec::new())?)
         }
         Some(record) => Reply::Pending(pending(env, &attendance, patience, &record)),
@@ -326,7 +328,7 @@ fn pending(
 
 /// Returns the answer links of a task by the names of its input requests.
 pub(crate) fn answer_links(env: &Env, call: &Call, record: &TaskRecord) -> Vec<(String, String)> {
-    let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let hosts = env.hosts();
     let Some(url) = hosts.and_then(Hosts::page_url) else { return Vec::new() };
     let link = |input: &OpenInput| {
         let token = AnswerToken::seal(env, call.principal().key(), &record.id, input)?;
@@ -337,7 +339,7 @@ pub(crate) fn answer_links(env: &Env, call: &Call, record: &TaskRecord) -> Vec<(
 
 /// Returns whether the host of a call shows the task view.
 pub(crate) fn has_view(env: &Env, call: &Call) -> bool {
-    let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+    let hosts = env.hosts();
     hosts.is_some_and(Hosts::has_view) && is_declared(call.client_capabilities())
 }
 
@@ -354,12 +356,10 @@ async fn finish(
             attendance.deliver(true);
             return Err(error);
         }
-        Some(TaskOutcome::Expired) => {
-            let age = record.updated_at.saturating_sub(record.created_at) / 1_000;
-            Some(failed(format!("the task took longer than {} and was stopped", words(age))))
-        }
-        Some(TaskOutcome::Cancelled) => Some(failed("the task was cancelled".to_owned())),
-        _ => deliver(tasks, principal, &record, patience.max_bytes).await?,
+        _ => match stop_text(&record) {
+            Some(text) => Some(Delivered { result: CallToolResult::error(text), is_cut: false }),
+            None => deliver(tasks, principal, &record, patience.max_bytes).await?,
+        },
     };
     let Some(Delivered { mut result, is_cut }) = delivered else {
         return Ok(forgotten(attendance));
@@ -373,10 +373,6 @@ async fn finish(
     }
     attendance.deliver(!is_cut);
     Ok(Outcome::Complete(MethodResult::Tool(result)))
-}
-
-fn failed(text: String) -> Delivered {
-    Delivered { result: CallToolResult::error(text), is_cut: false }
 }
 
 /// Returns the response for a task that was deleted while a request waited for it.

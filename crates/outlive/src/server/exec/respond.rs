@@ -11,7 +11,7 @@ use outlive_wire::CallToolResult;
 use serde_json::value::to_raw_value;
 
 use crate::server::{
-    env::task_backend::TaskBackend,
+    env::{address_quotas::Over, task_backend::TaskBackend},
     exec::{
         bridge::{WaitOptions, attend, no_such_task, wait},
         executable::Executable,
@@ -128,7 +128,10 @@ async fn store_result(
         let task = new_task(&cx, target, TaskOptions::default(), None, run.snapshot(cx.env()));
         let task = task.map_err(|_| NO_STORE)?.bridge(Some(read_only(tasks)));
         let id = task.id.clone();
-        match tasks.engine().store_finished(task, TaskOutcome::Result(raw.clone())).await {
+        tasks.admits(cx.call(), &task).map_err(Over::limit)?;
+        let stored = tasks.engine().store_finished(task, TaskOutcome::Result(raw.clone())).await;
+        tasks.quotas.end(&id, if stored.is_ok() { raw.get().len() } else { 0 });
+        match stored {
             Ok(()) => {
                 let store = tasks.engine().store();
                 // The client reads the rest later, so the task keeps its retention.

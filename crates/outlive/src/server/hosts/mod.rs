@@ -28,7 +28,7 @@ pub(crate) mod learned;
 pub(crate) mod limits;
 pub(crate) mod observations;
 mod repeat;
-mod reserved;
+pub(crate) mod reserved;
 mod results;
 pub(crate) mod slice;
 

@@ -144,7 +144,7 @@ impl Tool {
 
     /// Checks the settings for clients without tasks.
     fn check_hosts(&self, env: &Env) -> Result<(), String> {
-        let hosts = env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+        let hosts = env.hosts();
         if hosts.is_some() && RESERVED_TOOL_NAMES.contains(&self.info.name.as_str()) {
             return Err(
                 "a server with `.hosts(…)` adds a tool of this name; choose another name".into()

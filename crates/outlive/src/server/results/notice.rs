@@ -2,8 +2,7 @@
 
 use outlive_tasks::store::TaskId;
 
-/// Name of the tool that returns the rest of a result.
-const TASK_RESULT: &str = "task_result";
+use crate::server::hosts::reserved::TASK_RESULT;
 
 /// Where the left-out part of a result can be read.
 #[derive(Clone, Copy, Debug)]

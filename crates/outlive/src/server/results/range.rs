@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use outlive_schema::uri_template::UriTemplate;
 use outlive_tasks::store::TaskId;
 
-use crate::server::results::error::ReadError;
+use crate::server::{random::is_task_id, results::error::ReadError};
 
 /// Template of the URIs, as clients see it.
 pub(crate) const TEMPLATE: &str = "outlive://results/{task}/{block}{?from,bytes,line,lines,at}";
@@ -130,15 +130,10 @@ fn number(name: &str, value: &str) -> Result<u64, ReadError> {
     if is_number { value.parse().map_err(|_| invalid()) } else { Err(invalid()) }
 }
 
-/// Returns whether an ID has the format of our task IDs. Other IDs are not looked up.
-fn is_task_id(id: &str) -> bool {
-    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Range, ResultUri, uri};
-    use crate::server::results::error::ReadError;
+    use crate::server::{random::is_task_id, results::error::ReadError};
     use outlive_tasks::store::TaskId;
 
     const TASK: &str = "5f1d6bb5a8a94a0f5f1d6bb5a8a94a0f";

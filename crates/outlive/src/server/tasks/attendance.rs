@@ -158,7 +158,7 @@ impl Attendance {
     /// Returns whether a client that disconnected may have a call timeout that the server does not
     /// know. A disconnect of a known host is intentional.
     fn may_have_timed_out(&self) -> bool {
-        let hosts = self.env.tasks.as_ref().and_then(|tasks| tasks.config.hosts.as_ref());
+        let hosts = self.env.hosts();
         hosts.is_some_and(|hosts| !hosts.has_row(&Client::from_call(&self.call)))
     }
 

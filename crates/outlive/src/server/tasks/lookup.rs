@@ -12,6 +12,7 @@ use crate::server::{
         task_backend::TaskBackend,
         task_error::{unavailable, unknown_task},
     },
+    random::is_task_id,
 };
 
 /// Poll interval of a client's wait, in case a change notification is lost.
@@ -25,7 +26,7 @@ pub(crate) async fn look_at(
     id: &TaskId,
 ) -> Result<Option<TaskView>, ProtocolError> {
     let tasks = env.tasks()?;
-    if !is_ours(id.as_str()) {
+    if !is_task_id(id.as_str()) {
         return Ok(None);
     }
     let view = tasks.engine().get(call.principal().key(), id).await;
@@ -42,19 +43,13 @@ pub(crate) fn meant<'c>(
     let tasks = env.tasks()?;
     gate(call)?;
     let id = call.task_id()?;
-    if !is_ours(&id) {
+    if !is_task_id(&id) {
         env.counters.lookups_denied.add(1);
         return Err(unknown_task());
     }
     let id = TaskId::new(id);
     slow_down(env, tasks, call, &id)?;
     Ok((tasks, id))
-}
-
-/// Returns whether an ID has the format of our task IDs. Other IDs, which can have any length and
-/// content, are neither looked up nor logged.
-pub(crate) fn is_ours(id: &str) -> bool {
-    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Rejects a caller that exceeds its poll rate.

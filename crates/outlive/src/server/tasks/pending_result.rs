@@ -12,16 +12,10 @@ use outlive_wire::{
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::to_raw_value};
 
-use crate::server::run::progress::TaskProgress;
-
-/// Name of the fallback tool that waits for a task and returns its result.
-pub(crate) const TASK_RESULT: &str = "task_result";
-
-/// Name of the fallback tool that cancels a task.
-pub(crate) const TASK_CANCEL: &str = "task_cancel";
-
-/// Name of the fallback tool that answers an input request.
-pub(crate) const TASK_ANSWER: &str = "task_answer";
+use crate::server::{
+    hosts::reserved::{TASK_ANSWER, TASK_RESULT},
+    run::progress::TaskProgress,
+};
 
 /// Member of `_meta` with the task, for the task view.
 const TASK_META: &str = "dev.outlive/task";
@@ -342,6 +336,19 @@ fn prompt_of(request: &InputRequest) -> String {
             format!("{} ({})", url.message, url.url)
         }
         _ => "input of the client".to_owned(),
+    }
+}
+
+/// Returns the text for a task that was stopped; `None` for a task that has not ended or that has a
+/// result.
+pub(crate) fn stop_text(record: &TaskRecord) -> Option<String> {
+    match &record.outcome {
+        Some(TaskOutcome::Cancelled) => Some("the task was cancelled".to_owned()),
+        Some(TaskOutcome::Expired) => {
+            let age = record.updated_at.saturating_sub(record.created_at) / 1_000;
+            Some(format!("the task took longer than {} and was stopped", words(age)))
+        }
+        _ => None,
     }
 }
 

@@ -247,3 +247,22 @@ async fn delivered_results_are_deleted_first_when_bytes_are_used_up() {
     let newest = read(&mut pipe, &format!("{}?bytes=9", uris[5])).await;
     assert_eq!(newest["text"], "000001 a ");
 }
+
+#[tokio::test(start_paused = true)]
+async fn anonymous_callers_keep_their_results_when_bytes_are_used_up() {
+    for (tool, ms) in [("plain", 0), ("report", 1_000)] {
+        let config = TaskConfig::in_memory()
+            .max_store_bytes_per_caller(1_000 << 10)
+            .max_anonymous_store(1_000 << 10);
+        let server = server(config.hosts(hosts()));
+        let mut pipe = Pipe::speaking_as(&server, "2025-11-25", Principal::ANONYMOUS).await;
+        let mut stored = Vec::new();
+        for _ in 0..5 {
+            let result = pipe.call(tool, json!({"kind": "short log", "ms": ms})).await;
+            stored.extend(links(&result).into_iter().map(str::to_owned));
+        }
+        assert!(matches!(stored.len(), 2..=3), "{tool}: {} are stored", stored.len());
+        let first = read(&mut pipe, &format!("{}?bytes=9", stored[0])).await;
+        assert_eq!(first["text"], "000001 a ", "{tool}");
+    }
+}

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::world::{Runs, hosts, legacy, server, server_with, task_of};
-use crate::support::pipe::{Pipe, text};
+use super::world::{CALL_TIMEOUT, Runs, hosts, legacy, server, server_with, task_of};
+use crate::support::pipe::{Pipe, result, text};
 use outlive::server::{Server, hosts::AnswerBy};
 
 const PAGE: &str = "ui://outlive/task";
@@ -59,6 +59,26 @@ async fn model_in_host_with_view_gets_control_after_two_seconds() {
     let shown = pipe.call("task_result", json!({"task": task_of(&pending)})).await;
     assert_eq!(began.elapsed().as_secs(), 2);
     assert_eq!(task(&shown)["tool"], "render");
+}
+
+#[tokio::test(start_paused = true)]
+async fn host_with_view_gets_pending_result_instead_of_rounds() {
+    let mut pipe = Pipe::open(&server(&Runs::default()));
+    let ui = json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/ui": ui}});
+    let params = json!({"name": "render", "arguments": {"ms": 60_000}});
+    let pending = result(&pipe.modern_with(capabilities, "tools/call", params).await);
+    assert!(text(&pending).contains("it shows the user a live view"), "{pending}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_of_view_waits_no_longer_than_its_host() {
+    let mut pipe = host(&server(&Runs::default())).await;
+    let id = task_of(&pipe.call("always", json!({"ms": 60_000})).await);
+    let first = look(&mut pipe, &id, json!({})).await;
+    let began = Instant::now();
+    look(&mut pipe, &id, json!({"change": task(&first)["change"], "segment": 0})).await;
+    assert!(began.elapsed() < CALL_TIMEOUT, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
