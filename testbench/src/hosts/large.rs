@@ -92,10 +92,10 @@ fn small_budget(bench: &Bench) -> Result<Row> {
 fn raised_budget(bench: &Bench) -> Result<Vec<Row>> {
     let server = LargeServer::start(bench, "raised", RAISED_BUDGET)?;
     let caller = Caller::legacy(server.address, Some(ALICE))?;
-    let results = bench.choose(100, 20);
+    let results = bench.choose(100, 40);
     let mut delivered = Vec::new();
-    // The first results of each kind fill caches and the allocator.
-    let (warm_up, mut warm) = (bench.choose(20, 10), 0);
+    // The first results of each kind fill caches and the heaps of all threads.
+    let (warm_up, mut warm) = (20, 0);
     for number in 0..results {
         delivered.push(Delivered::call(&caller, number)?);
         if number + 1 == warm_up {
