@@ -18,6 +18,7 @@ use outlive::store::{
 };
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
+use tokio_postgres::NoTls;
 
 /// Concurrent operations: enough for every store to group its commits.
 const CONCURRENCY: usize = 512;
@@ -53,7 +54,22 @@ async fn main() -> Result<()> {
     while let Some(written) = writers.join_next().await {
         written??;
     }
+    if url.starts_with("postgres") {
+        vacuum(&url).await?;
+    }
     Ok(())
+}
+
+/// Does the maintenance that a database of that age has behind it. Otherwise autovacuum and a
+/// checkpoint of the new rows would fall into the measurement.
+async fn vacuum(url: &str) -> Result<()> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let connection = tokio::spawn(connection);
+    for statement in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
+        client.batch_execute(statement).await?;
+    }
+    drop(client);
+    Ok(connection.await??)
 }
 
 /// Creates one task under a lease and ends it.
