@@ -41,6 +41,7 @@ pub(super) async fn start(place: &str) -> Result<(u16, impl Sized)> {
         .poll_interval(Duration::from_millis(100))
         .max_tasks_per_caller(100_000_000)
         .max_store_bytes_per_caller(u64::MAX)
+        .max_anonymous_store(u64::MAX)
         .max_store(u64::MAX);
     let server = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.progress_interval = Duration::ZERO)

@@ -59,6 +59,7 @@ pub(super) fn run(place: &str) -> Result<()> {
             .poll_rate(None)
             .max_tasks_per_caller(100_000)
             .max_store_bytes_per_caller(u64::MAX)
+            .max_anonymous_store(u64::MAX)
             .max_store(u64::MAX)
             .engine(|engine| {
                 engine.max_running = 2_000;

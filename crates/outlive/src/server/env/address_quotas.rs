@@ -4,8 +4,8 @@
 //! principal, and the store enforces their common limit.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Bytes that a task counts in addition to its request. The stores use the same number.
 const TASK_BYTES: usize = 2_048;
 
+/// Number of addresses from which those without stored bytes are removed, whenever it has doubled.
+const MANY_ADDRESSES: usize = 1_024;
+
 /// Tasks that this process created for anonymous callers, by network address.
 #[derive(Default)]
 pub(crate) struct AddressQuotas {
@@ -28,35 +31,40 @@ pub(crate) struct AddressQuotas {
 #[derive(Default)]
 struct Known {
     by_address: HashMap<String, Of>,
-    address_of: HashMap<TaskId, String>,
+    /// The address of each task, and when its bytes no longer count.
+    address_of: HashMap<TaskId, (String, Instant)>,
     /// Bytes that each address has stored, ended tasks included.
     stored: HashMap<String, Stored>,
 }
 
-/// Bytes that an address has stored. Each part counts until it expires.
+/// Bytes that an address has stored, by the time when they no longer count.
 #[derive(Default)]
 struct Stored {
     bytes: usize,
-    parts: VecDeque<(Instant, usize)>,
+    /// One entry per second of [`Stored::second`], so that neither time nor memory grows with the
+    /// number of tasks.
+    until: BTreeMap<u64, usize>,
 }
 
 impl Stored {
     fn add(&mut self, until: Instant, bytes: usize) {
         self.bytes += bytes;
-        self.parts.push_back((until, bytes));
+        *self.until.entry(Self::second(until) + 1).or_default() += bytes;
     }
 
-    /// Returns the stored bytes without expired parts.
+    /// Returns the stored bytes without expired ones.
     fn now(&mut self) -> usize {
-        let (now, Self { bytes: all, parts }) = (Instant::now(), self);
-        parts.retain(|(until, bytes)| {
-            let is_there = *until > now;
-            if !is_there {
-                *all -= bytes;
-            }
-            is_there
-        });
-        *all
+        let now = Self::second(Instant::now());
+        while let Some(first) = self.until.first_entry().filter(|first| *first.key() <= now) {
+            self.bytes -= first.remove();
+        }
+        self.bytes
+    }
+
+    /// Returns the whole seconds from the first use of this function to a time.
+    fn second(time: Instant) -> u64 {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        time.saturating_duration_since(*START).as_secs()
     }
 }
 
@@ -94,27 +102,30 @@ impl AddressQuotas {
         if of.tasks.len() >= each {
             return Err(Over::Tasks);
         }
+        if known.stored.len() >= MANY_ADDRESSES && known.stored.len().is_power_of_two() {
+            known.stored.retain(|_, stored| stored.now() > 0);
+        }
         let stored = known.stored.entry(address.to_owned()).or_default();
         let bytes = TASK_BYTES + task.request.get().len();
         if (stored.now() + bytes) as u64 > max_bytes {
             return Err(Over::Bytes);
         }
-        stored.add(Instant::now() + task.ttl.unwrap_or(task.max_ttl), bytes);
+        let until = Instant::now() + task.ttl.unwrap_or(task.max_ttl);
+        stored.add(until, bytes);
         let of = known.by_address.entry(address.to_owned()).or_default();
         of.tasks.insert(task.id.clone());
-        known.address_of.insert(task.id.clone(), address.to_owned());
+        known.address_of.insert(task.id.clone(), (address.to_owned(), until));
         Ok(())
     }
 
     /// Adds the bytes of the result when a task ends. They count as long as the request does.
     pub(crate) fn end(&self, task: &TaskId, bytes: usize) {
         let mut known = self.lock();
-        let address = known.address_of.get(task).cloned();
-        let stored = address.and_then(|address| known.stored.get_mut(&address));
-        if let Some(stored) = stored
-            && let Some((until, _)) = stored.parts.back().copied()
+        let Known { address_of, stored, .. } = &mut *known;
+        if let Some((address, until)) = address_of.get(task)
+            && let Some(stored) = stored.get_mut(address)
         {
-            stored.add(until, bytes);
+            stored.add(*until, bytes);
         }
         drop(known);
         self.leave(task);
@@ -123,7 +134,7 @@ impl AddressQuotas {
     /// Removes a task that was not created or has ended.
     pub(crate) fn leave(&self, task: &TaskId) {
         let mut known = self.lock();
-        let Some(address) = known.address_of.remove(task) else { return };
+        let Some((address, _)) = known.address_of.remove(task) else { return };
         if let Some(of) = known.by_address.get_mut(&address) {
             of.tasks.remove(task);
             if of.tasks.is_empty() {
@@ -167,5 +178,24 @@ impl From<Over> for ProtocolError {
             Over::Bytes => Duration::from_secs(60),
         };
         Self::OverLimit { limit: over.limit().into(), retry_after }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Stored;
+
+    #[test]
+    fn stored_bytes_of_one_second_are_one_entry_and_expire() {
+        let mut stored = Stored::default();
+        let start = Instant::now();
+        for _ in 0..1_000 {
+            stored.add(start + Duration::from_secs(3_600), 10);
+        }
+        assert_eq!((stored.now(), stored.until.len()), (10_000, 1));
+        stored.until = [(0, 4_000), (u64::MAX, 6_000)].into();
+        assert_eq!((stored.now(), stored.until.len()), (6_000, 1));
     }
 }
