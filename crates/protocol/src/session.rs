@@ -4,7 +4,7 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -28,12 +28,14 @@ pub struct Session {
     // An index into `LoggingLevel::ALL`. Atomic, so that log calls read it without a lock.
     log_level: AtomicU8,
     feed: ChangeFeed,
-    in_flight: Arc<InFlight>,
-    asked: Arc<PendingRequests>,
+    // Created on first use, because most sessions are idle.
+    in_flight: OnceLock<Arc<InFlight>>,
+    asked: OnceLock<Arc<PendingRequests>>,
     portable: OnceLock<Box<SharedSession>>,
     /// Number of changes that other replicas must know.
     revision: AtomicU64,
-    state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    // A BTreeMap: an empty one is smaller than a hash map.
+    state: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Session {
@@ -53,8 +55,8 @@ impl Session {
             initialized: AtomicBool::new(false),
             log_level: AtomicU8::new(level_index(LoggingLevel::Info)),
             feed,
-            in_flight: Arc::default(),
-            asked: Arc::default(),
+            in_flight: OnceLock::new(),
+            asked: OnceLock::new(),
             portable: OnceLock::new(),
             revision: AtomicU64::new(0),
             state: Mutex::default(),
@@ -106,14 +108,19 @@ impl Session {
         &self.feed
     }
 
-    /// Returns the running calls.
+    /// Returns the table of running calls.
     pub fn in_flight(&self) -> &Arc<InFlight> {
-        &self.in_flight
+        self.in_flight.get_or_init(Arc::default)
+    }
+
+    /// Returns the table of running calls; `None` if no call of the session has ever been added.
+    pub fn running(&self) -> Option<&InFlight> {
+        self.in_flight.get().map(|running| &**running)
     }
 
     /// Returns the requests of the server that have no response yet.
     pub fn asked(&self) -> &Arc<PendingRequests> {
-        &self.asked
+        self.asked.get_or_init(Arc::default)
     }
 
     /// Sets the ID and TTL under which a [`SessionStore`](crate::SessionStore) keeps the session.
@@ -121,7 +128,7 @@ impl Session {
     pub fn share(&self, id: Arc<str>, ttl: Duration) {
         let name = Arc::clone(&id);
         if self.portable.set(Box::new(SharedSession::new(id, ttl))).is_ok() {
-            self.asked.begin_in_range_of(&name);
+            self.asked().begin_in_range_of(&name);
         }
     }
 
@@ -161,12 +168,12 @@ impl Session {
 
     /// Closes the session: cancels its calls, fails its pending requests and closes its feed.
     pub fn close(&self) {
-        self.in_flight.cancel_all();
-        self.asked.close();
+        self.in_flight().cancel_all();
+        self.asked().close();
         self.feed.close();
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, HashMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+    fn lock_state(&self) -> MutexGuard<'_, BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive_protocol::{Principal, Seal, Session};
+use outlive_protocol::{InFlight, Principal, Seal, Session};
 
 use super::{
     events::{EventStore, StreamKey},
@@ -335,7 +335,8 @@ impl HttpSession {
 
     /// Returns whether the session has no call and no open stream.
     fn is_idle(&self) -> bool {
-        self.open_streams.load(Ordering::Relaxed) == 0 && self.session.in_flight().is_empty()
+        self.open_streams.load(Ordering::Relaxed) == 0
+            && self.session.running().is_none_or(InFlight::is_empty)
     }
 }
 

@@ -103,7 +103,7 @@ fn accept(
     let session = entry.as_ref().map(|entry| Arc::clone(&entry.session));
     let arrival = MessageContext {
         principal: head.principal,
-        in_flight: session.as_deref().map(|session| &**session.in_flight()),
+        in_flight: session.as_deref().and_then(Session::running),
         session: session.clone(),
         peer: head.peer,
         http: Some(head.parts),

@@ -123,7 +123,8 @@ impl Batch {
 
 fn is_running(run: &Run) -> bool {
     let call = run.call();
-    call.session().is_some_and(|session| session.in_flight().contains(call.id()))
+    let running = call.session().and_then(|session| session.running());
+    running.is_some_and(|running| running.contains(call.id()))
 }
 
 /// Waits for all calls of a client that does not accept a stream. Drops the messages before the

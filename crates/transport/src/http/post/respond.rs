@@ -118,7 +118,8 @@ async fn wait(
 pub(super) fn place(state: &HttpState, run: &Run) -> Result<Option<Share<Caller>>, ProtocolError> {
     let call = run.call();
     let limit = state.endpoint.profile().limits.max_in_flight;
-    if call.session().is_some_and(|session| session.in_flight().len() >= limit) {
+    let running = call.session().and_then(|session| session.running());
+    if running.is_some_and(|running| running.len() >= limit) {
         return Err(ProtocolError::over_limit("in_flight"));
     }
     let caller = Caller::new(call.principal(), call.peer_addr());
