@@ -160,7 +160,6 @@ impl AddressQuotas {
     }
 }
 
-/// Error for a caller whose address is over its quota.
 impl Over {
     /// Returns the name of the limit.
     pub(crate) fn limit(self) -> &'static str {

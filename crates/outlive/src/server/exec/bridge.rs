@@ -274,9 +274,7 @@ fn slice_over(
     // A host with the task view gets a pending result, whose next step shows the view.
     let has_round = patience.follows_rounds && !has_view(env, attendance.call());
     let reply = match record {
-        _ if has_round => {
-            Reply::Round(round(env, &attendance, patience, Vec::new())?)
-        }
+        _ if has_round => Reply::Round(round(env, &attendance, patience, Vec::new())?),
         Some(record) => Reply::Pending(pending(env, &attendance, patience, &record)),
         // The store has not responded since the promotion, which it committed.
         None => return Err(ProtocolError::unavailable("the task store does not respond")),

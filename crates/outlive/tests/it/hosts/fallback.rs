@@ -45,7 +45,10 @@ async fn status_of_task_is_returned_without_waiting() {
 async fn result_without_task_argument_finds_the_only_running_task() {
     let mut pipe = legacy(&server(&Runs::default())).await;
     let none = pipe.call("task_result", json!({})).await;
-    assert_eq!((text(&none), &none["isError"]), ("no task is running; call the tool to start one", &json!(true)));
+    assert_eq!(
+        (text(&none), &none["isError"]),
+        ("no task is running; call the tool to start one", &json!(true))
+    );
     let first = task_of(&pipe.call("nap", json!({"ms": 9_000})).await);
     let second = task_of(&pipe.call("nap", json!({"ms": 8_000})).await);
     let several = pipe.call("task_result", json!({})).await;
@@ -109,7 +112,10 @@ async fn foreign_task_gets_the_text_of_an_unknown_one() {
     for tool in ["task_result", "task_cancel"] {
         assert_eq!(text(&bob.call(tool, json!({"task": id})).await), UNKNOWN, "{tool}");
     }
-    assert_eq!(text(&bob.call("task_result", json!({})).await), "no task is running; call the tool to start one");
+    assert_eq!(
+        text(&bob.call("task_result", json!({})).await),
+        "no task is running; call the tool to start one"
+    );
     let own = alice.call("task_result", json!({"task": id, "wait_seconds": 0})).await;
     assert_eq!(own["structuredContent"]["task"]["status"], "working");
 }
