@@ -7,7 +7,7 @@
 //! exits.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::HashSet,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
@@ -15,7 +15,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::store::TaskId;
+use crate::{store::TaskId, turns::Turns};
 
 /// Maximum number of waiting tasks per caller. A task above the limit only retries periodically.
 const MAX_WAITING_PER_CALLER: usize = 1_024;
@@ -33,7 +33,8 @@ const MAX_LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// A limit on how many operations run at the same time, such as the jobs of a tool.
 ///
 /// Clones share the same permits. Waiting callers take turns: each turn grants one permit to the
-/// oldest waiter of a caller.
+/// oldest waiter of a caller. Waiting calls and waiting tasks take turns as well, so that many
+/// waiting tasks delay a call by one turn at most.
 #[derive(Clone)]
 pub struct Capacity(Arc<Inner>);
 
@@ -52,14 +53,17 @@ struct State {
     waiting: WaitQueue,
 }
 
-/// Waiting tasks and calls: one queue per caller, and the order of the callers.
+/// Waiting tasks and calls.
 #[derive(Default)]
 struct WaitQueue {
-    turns: VecDeque<Arc<str>>,
-    queues: HashMap<Arc<str>, VecDeque<Waiter>>,
+    /// Calls that wait in memory.
+    calls: Turns<oneshot::Sender<Permit>>,
+    /// Tasks in the store, and the engine that claims them.
+    stored: Turns<(TaskId, Weak<dyn Claimant>)>,
     /// IDs of the waiting tasks. A queued task whose ID is missing here is skipped.
     tasks: HashSet<TaskId>,
-    count: usize,
+    /// Whether the last grant went to a call.
+    was_call: bool,
 }
 
 enum Waiter {
@@ -117,7 +121,7 @@ impl Capacity {
 
     /// Returns the number of tasks and calls that wait for a permit.
     pub fn waiting(&self) -> usize {
-        self.lock().waiting.count
+        self.lock().waiting.count()
     }
 
     /// Takes a permit if one is free.
@@ -142,7 +146,7 @@ impl Capacity {
                 if state.take() {
                     return Permit(Some(self.clone()));
                 }
-                state.waiting.push(caller, Waiter::Call(sender));
+                state.waiting.push_call(caller, sender);
             }
             // An error means that the queue was dropped with the sender, so the call queues again.
             if let Ok(permit) = permit.await {
@@ -164,7 +168,7 @@ impl Capacity {
 
     /// Returns the delay after which a task that starts to wait retries without a grant.
     pub(crate) fn look_again(&self) -> Duration {
-        let waiting = u32::try_from(self.lock().waiting.count).unwrap_or(u32::MAX);
+        let waiting = u32::try_from(self.lock().waiting.count()).unwrap_or(u32::MAX);
         LOOK_AGAIN.saturating_add(LONGER_EACH.saturating_mul(waiting)).min(MAX_LOOK_AGAIN)
     }
 
@@ -172,11 +176,11 @@ impl Capacity {
     pub(crate) fn wait(&self, principal: &str, task: TaskId, engine: Weak<dyn Claimant>) {
         let mut state = self.lock();
         let waiting = &mut state.waiting;
-        let has_room = waiting.count < MAX_WAITING
-            && waiting.queues.get(principal).is_none_or(|all| all.len() < MAX_WAITING_PER_CALLER);
+        let has_room = waiting.count() < MAX_WAITING
+            && waiting.stored.count_of(principal) < MAX_WAITING_PER_CALLER;
         // A task that retried without a permit keeps its position in the queue.
         if has_room && waiting.tasks.insert(task.clone()) {
-            waiting.push(principal, Waiter::Task(task, engine));
+            waiting.stored.push(principal, (task, engine));
         }
         drop(state);
         self.grant_next();
@@ -239,36 +243,33 @@ impl State {
 }
 
 impl WaitQueue {
-    fn push(&mut self, caller: &str, waiter: Waiter) {
-        self.count += 1;
-        if let Some(queue) = self.queues.get_mut(caller) {
-            // Removes dropped calls, so that they do not accumulate.
-            let before = queue.len();
-            queue.retain(|waiter| !matches!(waiter, Waiter::Call(sender) if sender.is_closed()));
-            self.count -= before - queue.len();
-            return queue.push_back(waiter);
-        }
-        let caller: Arc<str> = caller.into();
-        self.turns.push_back(Arc::clone(&caller));
-        self.queues.insert(caller, VecDeque::from([waiter]));
+    fn count(&self) -> usize {
+        self.calls.len() + self.stored.len()
     }
 
-    /// Removes the next waiter, in turn by caller.
+    fn push_call(&mut self, caller: &str, sender: oneshot::Sender<Permit>) {
+        // Removes dropped calls, so that they do not accumulate.
+        self.calls.retain(caller, |sender| !sender.is_closed());
+        self.calls.push(caller, sender);
+    }
+
+    /// Removes the next waiter. Calls and tasks take turns if both wait.
     fn next(&mut self) -> Option<Waiter> {
+        let call = |queue: &mut Self| queue.calls.pop().map(Waiter::Call);
+        let waiter = match self.was_call {
+            true => self.next_task().or_else(|| call(self)),
+            false => call(self).or_else(|| self.next_task()),
+        };
+        self.was_call = matches!(waiter, Some(Waiter::Call(_)));
+        waiter
+    }
+
+    fn next_task(&mut self) -> Option<Waiter> {
         loop {
-            let caller = self.turns.pop_front()?;
-            let Some(queue) = self.queues.get_mut(&caller) else { continue };
-            let waiter = queue.pop_front();
-            match queue.is_empty() {
-                true => drop(self.queues.remove(&caller)),
-                false => self.turns.push_back(caller),
-            }
-            let Some(waiter) = waiter else { continue };
-            self.count -= 1;
-            match &waiter {
-                // The task already has a permit.
-                Waiter::Task(task, _) if !self.tasks.remove(task) => {}
-                _ => return Some(waiter),
+            let (task, engine) = self.stored.pop()?;
+            // Otherwise the task already has a permit.
+            if self.tasks.remove(&task) {
+                return Some(Waiter::Task(task, engine));
             }
         }
     }
@@ -319,7 +320,7 @@ impl fmt::Debug for Capacity {
             .field("name", &self.0.name)
             .field("max", &state.max)
             .field("used", &state.used)
-            .field("waiting", &state.waiting.count)
+            .field("waiting", &state.waiting.count())
             .finish_non_exhaustive()
     }
 }
@@ -335,7 +336,7 @@ mod tests {
     use std::{
         future::Future,
         pin::pin,
-        sync::Weak,
+        sync::{Arc, Mutex, Weak},
         task::{Context, Poll, Waker},
     };
 
@@ -384,6 +385,39 @@ mod tests {
             assert!(held.is_some(), "a released permit goes to a waiter");
         }
         assert_eq!(order, [0, 3, 1, 2], "bob gets a permit before ann's second call");
+    }
+
+    #[test]
+    fn waiting_calls_and_tasks_take_turns() {
+        struct Taker(Mutex<Vec<Grant>>);
+
+        impl Claimant for Taker {
+            fn take_grant(&self, grant: &dyn Fn() -> Grant) -> bool {
+                self.0.lock().unwrap().push(grant());
+                true
+            }
+        }
+
+        let capacity = Capacity::new("jobs", 1);
+        let held = capacity.try_acquire().unwrap();
+        let taker = Arc::new(Taker(Mutex::default()));
+        let engine: Weak<dyn Claimant> = Arc::downgrade(&taker) as _;
+        for number in 0..3 {
+            capacity.wait("ann", TaskId::new(number.to_string()), engine.clone());
+        }
+        let mut first = Box::pin(capacity.acquire("bob"));
+        let mut second = Box::pin(capacity.acquire("bob"));
+        assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+        drop(held);
+        let Poll::Ready(permit) = poll(first.as_mut()) else {
+            panic!("the call comes before the tasks that waited longer")
+        };
+        drop(permit);
+        assert!(poll(second.as_mut()).is_pending(), "a task comes before the second call");
+        let grant = taker.0.lock().unwrap().pop();
+        assert_eq!(grant.as_ref().map(|grant| grant.task().as_str()), Some("0"));
+        drop(grant);
+        assert!(poll(second.as_mut()).is_ready());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod record;
 mod setters;
 pub mod store;
 mod time;
+mod turns;
 
 pub use current_run::{RunId, in_step, poll_as, polling, step_of};
 pub use error::JournalError;
