@@ -10,7 +10,7 @@ use xtask::process::{self, target_folder};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How clients reach hello world.
+/// The transport of hello world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Stdio,

@@ -15,7 +15,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::{store::TaskId, turns::Turns};
+use crate::{fair_queue::FairQueue, store::TaskId};
 
 /// Maximum number of waiting tasks per caller. A task above the limit only retries periodically.
 const MAX_WAITING_PER_CALLER: usize = 1_024;
@@ -57,9 +57,9 @@ struct State {
 #[derive(Default)]
 struct WaitQueue {
     /// Calls that wait in memory.
-    calls: Turns<oneshot::Sender<Permit>>,
+    calls: FairQueue<oneshot::Sender<Permit>>,
     /// Tasks in the store, and the engine that claims them.
-    stored: Turns<(TaskId, Weak<dyn Claimant>)>,
+    stored: FairQueue<(TaskId, Weak<dyn Claimant>)>,
     /// IDs of the waiting tasks. A queued task whose ID is missing here is skipped.
     tasks: HashSet<TaskId>,
     /// Whether the last grant went to a call.

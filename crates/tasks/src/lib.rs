@@ -15,6 +15,7 @@ mod capacity;
 mod current_run;
 pub mod engine;
 mod error;
+mod fair_queue;
 mod idle;
 mod journal;
 mod key;
@@ -22,7 +23,6 @@ mod record;
 mod setters;
 pub mod store;
 mod time;
-mod turns;
 
 pub use current_run::{RunId, in_step, poll_as, polling, step_of};
 pub use error::JournalError;

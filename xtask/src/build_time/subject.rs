@@ -1,4 +1,4 @@
-//! What is built, and how the cost of a build is measured.
+//! Subjects of the measurement, and the cost of a build.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

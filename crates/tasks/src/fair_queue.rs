@@ -1,4 +1,4 @@
-//! [`Turns`]: a queue in which callers take turns.
+//! [`FairQueue`]: a queue in which callers take turns.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,13 +6,13 @@ use std::{
 };
 
 /// One queue per caller, and the order of the callers.
-pub(crate) struct Turns<W> {
+pub(crate) struct FairQueue<W> {
     order: VecDeque<Arc<str>>,
     queues: HashMap<Arc<str>, VecDeque<W>>,
     count: usize,
 }
 
-impl<W> Turns<W> {
+impl<W> FairQueue<W> {
     /// Returns the number of waiters.
     pub(crate) fn len(&self) -> usize {
         self.count
@@ -60,7 +60,7 @@ impl<W> Turns<W> {
     }
 }
 
-impl<W> Default for Turns<W> {
+impl<W> Default for FairQueue<W> {
     fn default() -> Self {
         Self { order: VecDeque::new(), queues: HashMap::new(), count: 0 }
     }
