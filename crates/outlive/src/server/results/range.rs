@@ -133,7 +133,7 @@ fn number(name: &str, value: &str) -> Result<u64, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::{Range, ResultUri, uri};
-    use crate::server::{random::is_task_id, results::error::ReadError};
+    use crate::server::results::error::ReadError;
     use outlive_tasks::store::TaskId;
 
     const TASK: &str = "5f1d6bb5a8a94a0f5f1d6bb5a8a94a0f";
