@@ -20,6 +20,11 @@ pub fn target_folder() -> PathBuf {
     root().join(folder)
 }
 
+/// Returns the number of cores that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The cargo that runs this program, started from the root of the project.
 ///
 /// `RUSTFLAGS` and the target folder are unchanged, so that every command shares one cache with

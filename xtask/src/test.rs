@@ -201,7 +201,7 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<Vec<(&'a Step,
 
 /// Returns the page of times.
 fn page(times: &[(&Step, Duration)]) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = process::cores();
     let minutes = |set: fn(Set) -> bool| {
         let times = times.iter().filter(|(step, _)| set(step.set));
         times.map(|(_, time)| time.as_secs_f64()).sum::<f64>() / 60.0

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::report::{Build, broken_bars, cores, page, table};
+use super::report::{Build, broken_bars, page, table};
 use super::subject::subjects;
 use xtask::args::Args;
 use xtask::process;
@@ -38,7 +38,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if as_json {
         let all: Vec<Value> = builds.iter().map(Build::json).collect();
-        let report = json!({ "cores": cores(), "builds": all, "broken_bars": broken });
+        let report = json!({ "cores": process::cores(), "builds": all, "broken_bars": broken });
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print!("{}", table(&builds));

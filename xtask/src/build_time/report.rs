@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use xtask::process::cores;
+
 /// Limits of a build of the program.
 struct Limits {
     profile: &'static str,
@@ -30,10 +32,6 @@ pub(super) struct Build {
     pub(super) crates: usize,
     /// Size of the program, if there is one.
     pub(super) bytes: Option<u64>,
-}
-
-pub(super) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 impl Build {

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::source::{self, Line};
 use crate::rust::{self, Facts, Krate};
+use xtask::process;
 
 pub(super) struct Tree {
     files: Vec<File>,
@@ -104,7 +105,7 @@ impl Tree {
     fn all_facts(&self) -> &HashMap<String, Result<Facts, String>> {
         self.facts.get_or_init(|| {
             let files: Vec<&File> = self.source_files().collect();
-            let threads = thread::available_parallelism().map_or(1, usize::from);
+            let threads = process::cores();
             let part = |first: usize| {
                 let files = files.iter().skip(first).step_by(threads);
                 let read = |file: &&File| {

@@ -308,18 +308,23 @@ async fn get(url: &str) -> (u16, String) {
     (answer[9..12].parse().unwrap(), answer)
 }
 
-#[tokio::test]
-async fn stdio_client_starts_its_server() {
-    let place = Place::unserved(
-        "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n",
-    );
+/// A client that starts the server itself.
+async fn stdio_client(place: &Place) -> Client {
     let program = outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
         .arg("serve")
         .arg(place.folder.join("outlive.toml"))
         .arg("--stdio")
         .arg("--data-dir")
         .arg(place.folder.join("data"));
-    let client = super::builder().connect(program).await.unwrap();
+    super::builder().connect(program).await.unwrap()
+}
+
+#[tokio::test]
+async fn stdio_client_starts_its_server() {
+    let place = Place::unserved(
+        "[tools.hello]\ndescription = \"Greets.\"\ncommand = [\"echo\", \"hello\"]\n",
+    );
+    let client = stdio_client(&place).await;
     assert_eq!(call(&client, "hello", json!({})).await, ("hello".to_owned(), false));
     client.close().await;
 }
@@ -330,13 +335,7 @@ async fn repeated_call_on_stdio_after_its_result_runs_again() {
         "[tools.slow]\ndescription = \"Takes a while.\"\ntask_after = \"50ms\"\nshell = true\n\
          command = 'echo run >> runs; sleep 0.5; echo done'\n",
     );
-    let program = outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
-        .arg("serve")
-        .arg(place.folder.join("outlive.toml"))
-        .arg("--stdio")
-        .arg("--data-dir")
-        .arg(place.folder.join("data"));
-    let client = super::builder().connect(program).await.unwrap();
+    let client = stdio_client(&place).await;
     for runs in 1..=3 {
         assert_eq!(call(&client, "slow", json!({})).await, ("done".to_owned(), false));
         let recorded = fs::read_to_string(place.folder.join("runs")).unwrap();

@@ -37,6 +37,17 @@ struct Known {
     stored: HashMap<String, Stored>,
 }
 
+impl Known {
+    /// Removes addresses without stored bytes if a new address would make too many of them.
+    fn make_room_for(&mut self, address: &str) {
+        let count = self.stored.len();
+        if count >= MANY_ADDRESSES && count.is_power_of_two() && !self.stored.contains_key(address)
+        {
+            self.stored.retain(|_, stored| stored.now() > 0);
+        }
+    }
+}
+
 /// Bytes that an address has stored, by the time when they no longer count.
 #[derive(Default)]
 struct Stored {
@@ -98,13 +109,10 @@ impl AddressQuotas {
             // replicas.
             *known = Known::default();
         }
-        let of = known.by_address.entry(address.to_owned()).or_default();
-        if of.tasks.len() >= each {
+        if known.by_address.get(address).is_some_and(|of| of.tasks.len() >= each) {
             return Err(Over::Tasks);
         }
-        if known.stored.len() >= MANY_ADDRESSES && known.stored.len().is_power_of_two() {
-            known.stored.retain(|_, stored| stored.now() > 0);
-        }
+        known.make_room_for(address);
         let stored = known.stored.entry(address.to_owned()).or_default();
         let bytes = TASK_BYTES + task.request.get().len();
         if (stored.now() + bytes) as u64 > max_bytes {
@@ -184,7 +192,19 @@ impl From<Over> for ProtocolError {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Stored;
+    use super::{Known, MANY_ADDRESSES, Stored};
+
+    #[test]
+    fn addresses_without_stored_bytes_are_removed_only_for_a_new_address() {
+        let mut known = Known::default();
+        for number in 0..MANY_ADDRESSES {
+            known.stored.insert(number.to_string(), Stored::default());
+        }
+        known.make_room_for("7");
+        assert_eq!(known.stored.len(), MANY_ADDRESSES);
+        known.make_room_for("new");
+        assert_eq!(known.stored.len(), 0);
+    }
 
     #[test]
     fn stored_bytes_of_one_second_are_one_entry_and_expire() {
