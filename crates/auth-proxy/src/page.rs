@@ -3,7 +3,10 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use outlive_protocol::{Scopes, text::is_visible};
+use outlive_protocol::{
+    Scopes,
+    text::{html, is_visible},
+};
 use ring::digest::{SHA256, digest};
 
 use super::reply::{Reply, guard};
@@ -126,18 +129,8 @@ pub(super) fn reply(status: StatusCode, html: &str) -> Reply {
 
 /// Escapes a text for HTML. Removes invisible characters and those that change the text direction.
 pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars().filter(|char| is_visible(*char)) {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            char => out.push(char),
-        }
-    }
-    out
+    let visible: String = text.chars().filter(|char| is_visible(*char)).collect();
+    html(&visible)
 }
 
 #[cfg(test)]

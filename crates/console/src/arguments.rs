@@ -7,7 +7,7 @@ use outlive::{
     wire::{OrderedMap, RawJson},
 };
 
-use crate::html::{escape, line};
+use crate::html::line;
 
 /// Number of characters above which a value is folded.
 const FOLD: usize = 1_000;
@@ -37,7 +37,7 @@ fn none() -> String {
 /// Returns a JSON value. A long value is folded, with its size.
 fn value(name: &str, json: &str) -> String {
     let json = pretty(json);
-    let shown = escape(&text::json(&json));
+    let shown = text::html(&text::json(&json));
     let label = format!("Value of {}", line(name));
     // A region that scrolls must be reachable with the keyboard.
     let pre = format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\">{shown}</pre>");

@@ -26,7 +26,7 @@ impl Style {
 
     /// Returns a response with a page. `body` is the HTML of its main part.
     pub(crate) fn page(&self, status: StatusCode, title: &str, body: &str) -> Response<Bytes> {
-        let title = escape(title);
+        let title = text::html(title);
         let html = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
@@ -59,28 +59,12 @@ impl Style {
 
 /// Returns a text as HTML on one line. Invisible characters appear as their code.
 pub(crate) fn line(text: &str) -> String {
-    escape(&text::line(text))
+    text::html(&text::line(text))
 }
 
 /// Returns a text as HTML with its line breaks. Invisible characters appear as their code.
 pub(crate) fn lines(text: &str) -> String {
-    escape(&text::lines(text))
-}
-
-/// Escapes a text for HTML content and quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            char => out.push(char),
-        }
-    }
-    out
+    text::html(&text::lines(text))
 }
 
 #[cfg(test)]

@@ -70,6 +70,23 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Escapes a text for HTML content and quoted attributes. Unlike the other functions, keeps
+/// invisible characters.
+pub fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            char => out.push(char),
+        }
+    }
+    out
+}
+
 /// Makes a JSON text visible. It stays valid JSON: invisible characters in strings become `\uXXXX`.
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_layout = |char| matches!(char, '\n' | '\r' | '\t');
@@ -155,7 +172,7 @@ fn is_noncharacter(char: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_visible, json, line, lines};
+    use super::{html, is_visible, json, line, lines};
 
     #[test]
     fn escape_sequences_are_shown_as_characters() {
@@ -206,6 +223,12 @@ mod tests {
         let shown = json(&text);
         assert!(shown.chars().all(|char| is_visible(char) || char == '\n'), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn markup_becomes_text_in_html() {
+        let text = "<b a='\"'>&amp;\n é";
+        assert_eq!(html(text), "&lt;b a=&#39;&quot;&#39;&gt;&amp;amp;\n é");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use outlive::text;
 
 use super::field::{Choice, Control, Field};
 use crate::{
-    html::{escape, line, lines},
+    html::{line, lines},
     urlencoded::Values,
 };
 
@@ -124,12 +124,12 @@ impl Shown<'_> {
     /// Returns a single control.
     fn control(&self) -> String {
         let Field { id, is_required, control, .. } = self.field;
-        let name = escape(&self.field.input_name());
+        let name = text::html(&self.field.input_name());
         let about = self.described_by();
         let required = if *is_required { " required" } else { "" };
         let invalid = if self.error.is_some() { " aria-invalid=\"true\"" } else { "" };
         let common = format!("id=\"{id}\" name=\"{name}\"{required}{invalid}{about}");
-        let value = escape(&self.text());
+        let value = text::html(&self.text());
         match control {
             Control::Date { .. } => format!("<input type=\"date\" {common} value=\"{value}\">"),
             Control::Line { mode, .. } => input(mode, &common, &value),
@@ -195,7 +195,7 @@ impl Shown<'_> {
     }
 
     fn choice(&self, kind: &str, at: usize, value: &str, title: &str, is_chosen: bool) -> String {
-        let (id, name, title) = (&self.field.id, escape(&self.field.input_name()), line(title));
+        let (id, name, title) = (&self.field.id, text::html(&self.field.input_name()), line(title));
         let checked = if is_chosen { " checked" } else { "" };
         format!(
             "<label class=\"choice\"><input type=\"{kind}\" id=\"{id}-{at}\" name=\"{name}\" \

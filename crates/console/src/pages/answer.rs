@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use outlive::{
     people::{AnswerError, AnswerLinks, OpenLink},
+    text,
     wire::{ElicitAction, ElicitRequestParams, ElicitRequestURLParams, InputRequest},
 };
 use serde_json::Map;
@@ -16,7 +17,7 @@ use serde_json::Map;
 use crate::{
     arguments::arguments,
     form::{self, Answer, Field, fields},
-    html::{Style, escape, line, lines},
+    html::{Style, line, lines},
     urlencoded::Values,
 };
 
@@ -194,7 +195,7 @@ impl<'a> Page<'a> {
              <button class=\"primary\" name=\"action\" value=\"accept\">{accept}</button>\
              <button class=\"decline\" name=\"action\" value=\"decline\">Decline</button>\
              <button name=\"action\" value=\"cancel\">Cancel</button></div></form>\n",
-            digest = escape(&self.link.digest()),
+            digest = text::html(&self.link.digest()),
         )
     }
 }
