@@ -4,14 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::bench::{
-    ContractBench, MAX_TTL, OWNER, RETENTION, TTL, ask, done, entry, names, promises, raw, task,
-    worker,
+use super::{
+    bench::{
+        ContractBench, MAX_TTL, OWNER, RETENTION, TTL, ask, done, entry, names, promises, raw,
+        task, worker,
+    },
+    quarantine::{HOLD, failed},
 };
 use crate::{
     SegmentRecord,
     store::{
-        Changes, Charge, CreateOutcome, InputSource, NewTask, OUTCOME_RESERVE, PageLimit,
+        Changes, Charge, CreateOutcome, InputSource, NewTask, OUTCOME_RESERVE, PageLimit, Phase,
         StoreError, TaskId, TaskOutcome, Transition,
     },
 };
@@ -27,6 +30,7 @@ promises![
     input_request_above_byte_limit_is_rejected,
     response_above_byte_limit_is_rejected_and_can_be_retried,
     outcome_above_byte_limit_is_rejected_unless_small,
+    quarantine_above_byte_limit_is_rejected_and_lease_stays,
     commit_without_new_bytes_succeeds_at_byte_limit,
     principal_at_byte_limit_does_not_block_other_principals,
     key_value_entry_counts_until_deletion,
@@ -260,6 +264,18 @@ async fn outcome_above_byte_limit_is_rejected_unless_small(bench: ContractBench)
             .expect("commit succeeds");
         assert!(bench.view(id).await.outcome.is_some());
     }
+}
+
+async fn quarantine_above_byte_limit_is_rejected_and_lease_stays(bench: ContractBench) {
+    let lease = bench.start("a", "w").await;
+    let max_bytes = bench.bytes(OWNER).await + KIB as u64;
+    let then = Transition::Quarantine { outcome: failed(), ttl: HOLD };
+    let too_much = charged(entry("k", long(10 * KIB)), max_bytes);
+    let refused = bench.store.commit(&lease, &too_much, &then).await;
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
+    assert_eq!(bench.view("a").await.phase, Phase::Running);
+    bench.store.commit(&lease, &too_much.without_growth(), &then).await.expect("commit succeeds");
+    assert_eq!(bench.view("a").await.phase, Phase::Quarantined);
 }
 
 async fn commit_without_new_bytes_succeeds_at_byte_limit(bench: ContractBench) {
