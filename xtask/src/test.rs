@@ -115,6 +115,11 @@ const STEPS: &[Step] = &[
     Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
     Step { name: "views", set: Set::All, run: Run::Testbench(&["views", "--with-tests"]) },
     Step {
+        name: "hosts",
+        set: Set::All,
+        run: Run::Testbench(&["hosts", "--short", "--with-tests"]),
+    },
+    Step {
         name: "crash-sqlite",
         set: Set::All,
         run: Run::Testbench(&["crash", "--seconds", "60", "--with-tests"]),
