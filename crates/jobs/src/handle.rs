@@ -85,7 +85,8 @@ impl Job {
     }
 
     /// Returns the next event: lines, input requests and gaps in the order of the output, and the
-    /// newest status and progress between them. After the last one, every call returns the exit.
+    /// newest status and progress between them. The last line of standard error comes before the
+    /// exit, as a status. After the last event, every call returns the exit.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Event> {
@@ -105,7 +106,15 @@ impl Job {
                 return Ok(Event::Status(status));
             }
             match &mut self.link {
-                Link::Over(exit) => return Ok(Event::Exit((**exit).clone())),
+                Link::Over(exit) => {
+                    // The supervisor may have ended before it could send the last line.
+                    let last = output::last_line(&exit.stderr_tail);
+                    if let Some(status) = last.filter(|last| self.heard.as_ref() != Some(last)) {
+                        self.heard = Some(status.clone());
+                        return Ok(Event::Status(status));
+                    }
+                    return Ok(Event::Exit((**exit).clone()));
+                }
                 Link::Watching(news) => match news.next_line().await {
                     Ok(Some(line)) => {
                         if self.handle_line(&line) {

@@ -292,9 +292,9 @@ impl Tail {
     }
 
     fn take_line(&mut self) -> Option<String> {
-        let line = String::from_utf8_lossy(&self.line).trim().to_owned();
+        let line = status(&self.line);
         self.line.clear();
-        (!line.is_empty()).then_some(line)
+        line
     }
 
     fn keep(&mut self, chunk: &[u8]) {
@@ -316,6 +316,19 @@ impl Tail {
         self.file.set_len(0)?;
         self.file.write_all(&self.tail)
     }
+}
+
+/// Returns the last line of an ended command's standard error, complete or not. `tail` is the end of
+/// standard error.
+pub(super) fn last_line(tail: &str) -> Option<String> {
+    let mut lines = tail.rsplit(['\n', '\r']).map(str::as_bytes);
+    lines.find_map(|line| status(&line[..line.len().min(MAX_STATUS)]))
+}
+
+/// Returns a line as a status, unless it is empty.
+fn status(line: &[u8]) -> Option<String> {
+    let line = String::from_utf8_lossy(line).trim().to_owned();
+    (!line.is_empty()).then_some(line)
 }
 
 /// Returns the end of standard error as text.

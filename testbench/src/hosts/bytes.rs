@@ -51,8 +51,7 @@ task = "always"
 [tools.fail]
 description = "Fails."
 shell = true
-command = "echo broken >&2; sleep 0.5; exit 3"
-task_after = "200ms"
+command = "echo broken >&2; exit 3"
 "#;
 
 /// Members that differ between two equal sessions.

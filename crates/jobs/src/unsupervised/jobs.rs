@@ -18,6 +18,7 @@ use super::{
         inputs::check_response,
         line::Position,
         lines::Reader,
+        output,
         spec::{Event, Exit, How, JobInfo, JobSpec, State},
     },
     run::{self, News, Request},
@@ -217,7 +218,8 @@ impl Job {
     }
 
     /// Returns the next event: lines, input requests and gaps in the order of the output, and the
-    /// newest status and progress between them. After the last one, every call returns the exit.
+    /// newest status and progress between them. The last line of standard error comes before the
+    /// exit, as a status. After the last event, every call returns the exit.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Event> {
@@ -249,7 +251,13 @@ impl Job {
                 Some(link) if !over => drop(link.news.changed().await),
                 _ => {
                     let lost = || Exit::silent(How::Lost, now());
-                    return Ok(Event::Exit(exit(&self.folder)?.unwrap_or_else(lost)));
+                    let exit = exit(&self.folder)?.unwrap_or_else(lost);
+                    let last = output::last_line(&exit.stderr_tail);
+                    if let Some(status) = last.filter(|last| self.heard.as_ref() != Some(last)) {
+                        self.heard = Some(status.clone());
+                        return Ok(Event::Status(status));
+                    }
+                    return Ok(Event::Exit(exit));
                 }
             }
         }

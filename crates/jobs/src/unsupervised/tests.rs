@@ -63,6 +63,7 @@ async fn finished_job_is_read_again_with_the_same_lines_and_exit() {
     // Another instance reads the job from its files alone.
     let later = Jobs::open(&place.folder).unwrap();
     let mut job = later.find(ID).await.unwrap().unwrap().read_from(again.position());
+    assert_eq!(job.next().await.unwrap(), Event::Status("oops".to_owned()));
     assert!(read(&mut job).await.0.is_empty());
     assert!(later.find("0").await.unwrap().is_none());
 }

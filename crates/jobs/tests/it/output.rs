@@ -128,6 +128,18 @@ async fn newest_line_of_standard_error_is_the_status() {
 }
 
 #[tokio::test]
+async fn last_line_of_standard_error_comes_before_the_exit_for_a_late_reader() {
+    let place = Place::new();
+    place.run(&sh("echo working >&2; printf broken >&2; exit 3")).await;
+    let mut job = place.find().await;
+    assert_eq!(job.next().await.unwrap(), Event::Status("broken".to_owned()));
+    for _ in 0..2 {
+        let event = job.next().await.unwrap();
+        assert!(matches!(&event, Event::Exit(exit) if exit.how == How::Code(3)), "{event:?}");
+    }
+}
+
+#[tokio::test]
 async fn end_of_a_large_standard_error_is_stored() {
     let place = Place::new();
     let script =
