@@ -132,7 +132,8 @@ async fn ended(
     Ok(delivered.map(|delivered| delivered.result))
 }
 
-/// Returns the text of new segments, and the number of the last one.
+/// Returns the text of the oldest new segments, the number of the last one, and the number of
+/// segments after it.
 fn lines(page: &StoredSegments, after: u64) -> Value {
     let text = page.blocks.iter().map(|block| match serde_json::from_str(block.get()) {
         Ok(ContentBlock::Text(text)) => text.text,
@@ -142,5 +143,5 @@ fn lines(page: &StoredSegments, after: u64) -> Value {
     });
     let text: Vec<String> = text.collect();
     let last = after.saturating_add(text.len() as u64);
-    json!({"text": text, "last": last, "skipped": 0})
+    json!({"text": text, "last": last, "left": page.last.saturating_sub(last)})
 }

@@ -31,8 +31,11 @@
 //! |---|---|
 //! | `status` | `working`, `input_required`, `completed`, `failed` or `cancelled` |
 //! | `change` | number that grows with every change of the task |
-//! | `lines` | `{"text": ["…"], "last": 954, "skipped": 0}`: the text of the segments after `seen.segment`, the number of the last segment, and the number of segments that were left out before them |
+//! | `lines` | `{"text": ["…"], "last": 954, "left": 0}`: the text of the segments after `seen.segment`, the oldest first, the number of the last of them, and the number of segments that follow |
 //! | `inputRequests` | by key: `{"message", "requestedSchema"?, "url"?, "link"?, "instructions"?}` |
+//!
+//! A reply has at most 1,000 segments. The page calls again while segments follow, also after the task
+//! has ended.
 //!
 //! Input requests are in the structured content only, which keeps the order of a form's fields. An
 //! input request with `instructions` cannot be answered by `task_answer`: the page shows this

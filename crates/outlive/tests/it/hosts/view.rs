@@ -5,9 +5,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::world::{CALL_TIMEOUT, Runs, hosts, legacy, server, server_with, task_of};
+use super::world::{CALL_TIMEOUT, Runs, builder, hosts, legacy, server, server_with, task_of};
 use crate::support::pipe::{Pipe, result, text};
-use outlive::server::{Server, hosts::AnswerBy};
+use outlive::server::{
+    Durable, Result, Server, Tool,
+    hosts::AnswerBy,
+    tasks::{TaskConfig, TaskPolicy},
+};
 
 const PAGE: &str = "ui://outlive/task";
 
@@ -92,6 +96,39 @@ async fn call_of_view_returns_at_next_change() {
     assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(task(&second)["done"].as_f64() > task(&first)["done"].as_f64(), "{second}");
     assert_eq!(task(&second)["status"], "working");
+}
+
+/// Lines of [`print`], more than two replies have.
+const LINES: usize = 2_500;
+
+/// Prints lines at once, and ends after the call's slice.
+async fn print(cx: Durable) -> Result<String> {
+    for line in 0..LINES {
+        cx.emit(format!("line {line}")).await?;
+    }
+    tokio::time::sleep(CALL_TIMEOUT).await;
+    Ok("printed".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_of_ended_task_are_read_by_view_oldest_first() {
+    let config = TaskConfig::in_memory().hosts(hosts());
+    let tool = Tool::new("print", print).task(TaskPolicy::Always);
+    let server = builder(config, &Runs::default()).tool(tool).build().unwrap();
+    let mut pipe = host(&server).await;
+    let id = task_of(&pipe.call("print", json!({})).await);
+    tokio::time::sleep(2 * CALL_TIMEOUT).await;
+    let (mut lines, mut left) = (Vec::new(), LINES as u64);
+    while left > 0 {
+        let shown = look(&mut pipe, &id, json!({"segment": lines.len()})).await;
+        assert_eq!(task(&shown)["status"], "completed");
+        let news = &task(&shown)["lines"];
+        lines.extend_from_slice(news["text"].as_array().unwrap());
+        assert_eq!(news["last"], lines.len());
+        left = news["left"].as_u64().unwrap();
+    }
+    let printed: Vec<Value> = (0..LINES).map(|line| json!(format!("line {line}"))).collect();
+    assert_eq!(lines, printed);
 }
 
 #[tokio::test(start_paused = true)]
