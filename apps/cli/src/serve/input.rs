@@ -21,7 +21,8 @@ pub(super) async fn request(
     number: u32,
     printed: Option<&str>,
 ) -> String {
-    let key = ("input", number);
+    // A key is unique in the task, because a late response must not reach a later request.
+    let key = (input.key.as_str(), number);
     let message = match printed.map(last_lines).filter(|printed| !printed.is_empty()) {
         Some(printed) => format!("{printed}\n\n{}", input.message),
         None => input.message.clone(),

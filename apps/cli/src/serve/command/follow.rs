@@ -26,8 +26,11 @@ pub(super) enum Ended {
 /// Interval at which to check whether the call has become a task.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// Follows a command to its exit. Input requests use the keys of `inputs`, everything else those of
+/// `run`.
 pub(super) async fn follow(
     run: &Durable,
+    inputs: &Durable,
     config: &ToolConfig,
     runner: &Arc<Runner>,
     mut job: Job,
@@ -36,7 +39,7 @@ pub(super) async fn follow(
 ) -> Result<Ended> {
     let mut attendance = runner.attend(id, caller, run)?;
     let mut gathered = Gathered::new(run, config);
-    let followed = follow_on(run, &mut job, &mut gathered, &mut attendance).await;
+    let followed = follow_on(run, inputs, &mut job, &mut gathered, &mut attendance).await;
     let exit = match followed {
         Ok(Some(exit)) => exit,
         Ok(None) => return cancelled(&job, attendance).await,
@@ -62,6 +65,7 @@ pub(super) async fn follow(
 /// Follows a command to its exit. Returns `None` if the call is cancelled.
 async fn follow_on(
     run: &Durable,
+    inputs: &Durable,
     job: &mut Job,
     gathered: &mut Gathered<'_>,
     attendance: &mut Attendance,
@@ -81,7 +85,7 @@ async fn follow_on(
             Event::Exit(exit) => return Ok(Some(exit)),
             event => {
                 let Some(input) = gathered.take(run, event).await? else { continue };
-                match respond(run, job, gathered, attendance, input).await? {
+                match respond(run, inputs, job, gathered, attendance, input).await? {
                     Asked::Answered => {}
                     Asked::Over(exit) => return Ok(Some(exit)),
                     Asked::Cancelled => return Ok(None),
@@ -111,6 +115,7 @@ struct Input {
 /// the open one is answered.
 async fn respond(
     run: &Durable,
+    inputs: &Durable,
     job: &mut Job,
     gathered: &mut Gathered<'_>,
     attendance: &mut Attendance,
@@ -120,7 +125,7 @@ async fn respond(
     while let Some(Input { number, request, printed }) = waiting.pop_front() {
         attendance.asks(true)?;
         let line = {
-            let mut put = pin!(input::request(&request, run, number, printed.as_deref()));
+            let mut put = pin!(input::request(&request, inputs, number, printed.as_deref()));
             loop {
                 let event = tokio::select! {
                     biased;

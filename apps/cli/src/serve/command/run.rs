@@ -67,7 +67,9 @@ impl Command {
                 attempt += 1;
                 continue;
             }
-            let why = match self.attempt(&run, &spec, &label).await? {
+            // Clients see the keys of input requests, so those of the first attempt have no prefix.
+            let inputs = if attempt == 1 { &cx } else { &run };
+            let why = match self.attempt(&run, inputs, &spec, &label).await? {
                 Ended::Result(result) => return result,
                 Ended::Lost(why) => why,
             };
@@ -88,7 +90,13 @@ impl Command {
         }
     }
 
-    async fn attempt(&self, run: &Durable, spec: &JobSpec, label: &Label) -> Result<Ended> {
+    async fn attempt(
+        &self,
+        run: &Durable,
+        inputs: &Durable,
+        spec: &JobSpec,
+        label: &Label,
+    ) -> Result<Ended> {
         let here = self.runner.host.id();
         let host: String = run.step("host", async || Ok(here.to_owned())).await?;
         if host != here {
@@ -103,7 +111,7 @@ impl Command {
             self.runner.places.release(&id);
             unreachable(error)
         })?;
-        follow(run, &self.config, &self.runner, job, id, label.caller.clone()).await
+        follow(run, inputs, &self.config, &self.runner, job, id, label.caller.clone()).await
     }
 
     /// Waits while the machine of the command is alive. That machine may claim the task, which

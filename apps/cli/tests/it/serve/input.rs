@@ -89,6 +89,7 @@ async fn input_request_survives_killed_server() {
             _ => {}
         }
     };
+    assert_eq!(question.key.as_deref(), Some("what/1"));
     place.kill();
     place.start();
     events.respond(&question, InputResponse::accept(json!({"size": 1}))).await.unwrap();
