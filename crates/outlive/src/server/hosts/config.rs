@@ -252,7 +252,8 @@ mod tests {
     fn known_client_has_limits_of_its_transport() {
         let hosts = Hosts::known();
         let piped = limits(&hosts, "Claude-Code", Transport::Stdio);
-        assert_eq!((piped.call_timeout, piped.progress_extends), (None, false));
+        assert_eq!(piped.call_timeout, Some(Duration::from_secs(1_800)));
+        assert!(piped.progress_extends);
         let http = limits(&hosts, "claude-code", Transport::Http);
         assert_eq!(http.call_timeout, Some(Duration::from_secs(300)));
         assert!(http.progress_extends);

@@ -83,14 +83,18 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
             result_tokens: Some(Some(25_000)),
             ..seconds(300)
         },
-        source: "anthropics/claude-code, CHANGELOG 2.1.187",
+        source: "anthropics/claude-code, CHANGELOG 2.1.187; vfarcic/dot-ai, pull request 708",
         ..ANY
     },
     KnownHost {
         product: "Claude Code",
         name: "claude-code",
-        limits: Host { result_tokens: Some(Some(25_000)), ..NO_TIMEOUT },
-        source: "anthropics/claude-code, CHANGELOG 2.1.162 and 2.1.187",
+        limits: Host {
+            progress_extends: Some(true),
+            result_tokens: Some(Some(25_000)),
+            ..seconds(1_800)
+        },
+        source: "laurigates/claude-plugins, pull request 2059; vfarcic/dot-ai, pull request 708",
         ..ANY
     },
     KnownHost {
@@ -109,10 +113,10 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
         ..ANY
     },
     KnownHost {
-        product: "ChatGPT (name assumed)",
-        name: "openai-mcp",
+        product: "ChatGPT",
+        name: "openai-mcp*",
         limits: seconds(60),
-        source: "community.openai.com, topic 1369488",
+        source: "community.openai.com 1369488; basicmachines-co/basic-memory, pull request 1035",
         ..ANY
     },
     KnownHost {
@@ -132,9 +136,9 @@ pub(crate) const KNOWN_HOSTS: &[KnownHost] = &[
     },
     KnownHost {
         product: "VS Code",
-        name: "Visual Studio Code",
-        limits: Host { has_tasks: Some(true), ..NO_TIMEOUT },
-        source: "microsoft/vscode, issues 274094 and 311595",
+        name: "Visual Studio Code*",
+        limits: seconds(300),
+        source: "microsoft/vscode, issues 261734 and 274094, pull request 277888",
         ..ANY
     },
     KnownHost {
