@@ -79,17 +79,27 @@ impl Caller {
     pub(super) fn modern_with(
         &self,
         method: &str,
-        mut params: Value,
+        params: Value,
         mut meta: Value,
     ) -> io::Result<Value> {
-        meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
-        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "caller", "version": "1"});
         meta["io.modelcontextprotocol/clientCapabilities"] = json!({
             "elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}},
         });
+        self.send(method, params, meta)
+    }
+
+    /// Sends a request of 2026-07-28 as a client without tasks, and returns its final message.
+    pub(super) fn without_tasks(&self, method: &str, params: Value) -> io::Result<Value> {
+        let meta = json!({"io.modelcontextprotocol/clientCapabilities": {}});
+        self.send(method, params, meta)
+    }
+
+    fn send(&self, method: &str, mut params: Value, mut meta: Value) -> io::Result<Value> {
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "caller", "version": "1"});
         params["_meta"] = meta;
-        let name = params.get("name").or_else(|| params.get("taskId"));
-        let name = name.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = ["name", "taskId", "uri"].iter().find_map(|name| params[name].as_str());
+        let name = name.unwrap_or_default().to_owned();
         let headers =
             [("MCP-Protocol-Version", MODERN), ("Mcp-Method", method), ("Mcp-Name", &name)];
         last(self.post(&headers, &request(method, params))?)

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use super::caller::Caller;
 use super::honest::Experience;
+use super::results::{HonestResult, Probe};
 use super::server::{
     ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Memory, SERVER_CORE,
     Server, pinned,
@@ -23,6 +24,8 @@ use xtask::process::{self, Build};
 
 const HONEST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 const HOSTILE_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// Another address of the hostile caller, whose connections the attacks do not use up.
+const PROBE_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
 
 const MIB: u64 = 1 << 20;
 const MAX_STORE_GROWTH: u64 = 64 * MIB;
@@ -131,30 +134,24 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     if let Some(failure) = warm.failures.first() {
         bail!("the server fails even without an attack: {failure}");
     }
+    // For anonymous callers, the task ID is the credential.
+    let result = named.then(|| HonestResult::store(&honest)).transpose()?;
     let (memory, stored) = (server.memory()?, server.store_bytes(&database)?);
-    let over = AtomicBool::new(false);
     let itself = std::process::id();
     server::move_to(SERVER_CORE, itself);
-    let (attempts, experience, peaks) = thread::scope(|scope| {
-        let attacker =
-            scope.spawn(|| attack_from_other_core(server.address, named, options.length));
-        let watcher = scope.spawn(|| watch(&server, &over));
-        let experience = honest::run(&honest, Instant::now() + options.length);
-        let attempts = attacker.join().map_err(|_| anyhow::anyhow!("the attacker panicked"))?;
-        over.store(true, Ordering::Relaxed);
-        let peaks = watcher.join().map_err(|_| anyhow::anyhow!("the watcher panicked"))?;
-        anyhow::Ok((attempts?, experience, peaks?))
-    })?;
+    let seen = under_attack(&server, &honest, result.as_ref(), options.length)?;
     server::move_to(ALL_CORES, itself);
     let grown = Measured {
-        memory: peaks.memory.since(memory),
+        memory: seen.peaks.memory.since(memory),
         store: server.store_bytes(&database)?.saturating_sub(stored),
-        supervisors: peaks.supervisors,
+        supervisors: seen.peaks.supervisors,
         lease_warnings: server.lease_warnings()?,
-        experience,
+        experience: seen.experience,
+        probe: seen.probe,
+        failed_reads: result.map(|result| result.failed_reads(&honest)).unwrap_or_default(),
     };
     server.stop()?;
-    println!("{attempts}");
+    println!("{}", seen.attempts);
     let broken = grown.report(options.bars);
     if broken.is_empty() {
         fs::remove_dir_all(&folder)?;
@@ -164,13 +161,53 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     Ok(broken)
 }
 
+/// Observations during the attacks.
+struct Seen {
+    /// The table of attempts.
+    attempts: String,
+    experience: Experience,
+    peaks: Peaks,
+    probe: Option<Probe>,
+}
+
+/// Runs all attacks while the honest caller works. `result` is the result of an honest caller with a
+/// token; the hostile caller then has a token, too.
+fn under_attack(
+    server: &Server,
+    honest: &Caller,
+    result: Option<&HonestResult>,
+    length: Duration,
+) -> Result<Seen> {
+    let over = AtomicBool::new(false);
+    let other = Caller::new(server.address, PROBE_ADDRESS, Some(HOSTILE_TOKEN));
+    thread::scope(|scope| {
+        let attacker =
+            scope.spawn(|| attack_from_other_core(server.address, result.is_some(), length));
+        let watcher = scope.spawn(|| watch(server, &over));
+        let prober = scope.spawn(|| result.map(|result| result.probe(&other, &over)));
+        let experience = honest::run(honest, Instant::now() + length);
+        let attempts = attacker.join();
+        over.store(true, Ordering::Relaxed);
+        let attempts = attempts.map_err(|_| anyhow::anyhow!("the attacker panicked"))??;
+        let peaks = watcher.join().map_err(|_| anyhow::anyhow!("the watcher panicked"))??;
+        let probe = prober.join().map_err(|_| anyhow::anyhow!("the prober panicked"))?;
+        Ok(Seen { attempts, experience, peaks, probe })
+    })
+}
+
 struct Measured {
     memory: Memory,
     store: u64,
     supervisors: usize,
     lease_warnings: Vec<String>,
     experience: Experience,
+    probe: Option<Probe>,
+    /// Failed reads of the honest caller's own result, after the attacks.
+    failed_reads: Vec<String>,
 }
+
+/// A name, a value, its limit, and whether the value is within the limit.
+type Row = (&'static str, String, String, bool);
 
 impl Measured {
     /// Prints the measurements of the honest caller.
@@ -186,13 +223,26 @@ impl Measured {
         );
     }
 
-    /// Prints every value with its limit and returns the exceeded ones.
-    fn report(&self, bars: Bars) -> Vec<String> {
+    /// Returns the rows about the result of the honest caller.
+    fn isolation(&self) -> Vec<Row> {
+        let Some(Probe { responses, foreign_bytes }) = &self.probe else { return Vec::new() };
+        let found = format!("{foreign_bytes} in {responses} responses");
+        let is_isolated = *foreign_bytes == 0 && *responses > 0;
+        let first = self.failed_reads.first().map(String::as_str).unwrap_or_default();
+        let failed = format!("{} {first:.400}", self.failed_reads.len());
+        vec![
+            ("foreign bytes", found, "0".to_owned(), is_isolated),
+            ("honest reads that fail", failed, "0".to_owned(), self.failed_reads.is_empty()),
+        ]
+    }
+
+    /// Returns every value with its limit.
+    fn rows(&self, bars: Bars) -> Vec<Row> {
         let Self { memory, experience, .. } = self;
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MIB as f64);
         let millis = |time: Duration| format!("{} ms", time.as_millis());
         let first = |texts: &[String]| texts.first().cloned().unwrap_or_default();
-        let rows = [
+        let mut rows = vec![
             (
                 "memory grows by",
                 format!("{}, anonymous {}", mib(memory.resident), mib(memory.anonymous)),
@@ -236,6 +286,13 @@ impl Measured {
                 self.lease_warnings.is_empty(),
             ),
         ];
+        rows.extend(self.isolation());
+        rows
+    }
+
+    /// Prints every value with its limit and returns the exceeded ones.
+    fn report(&self, bars: Bars) -> Vec<String> {
+        let (rows, experience) = (self.rows(bars), &self.experience);
         self.print_experience();
         for (name, value, limit, _) in &rows {
             println!("  {name:<22} {value} (at most {limit})");

@@ -60,7 +60,7 @@ fn run_calls(caller: &Caller, end: Instant) -> Experience {
     while Instant::now() < end {
         let started = Instant::now();
         match call(caller, "echo") {
-            Ok(message) if message["result"]["content"][0]["text"].is_string() => {
+            Ok(message) if message["result"]["content"][0]["text"] == "hello" => {
                 experience.calls.push(started.elapsed());
             }
             Ok(message) => experience.failures.push(format!("tools/call: {message}")),

@@ -23,7 +23,7 @@ pub(super) const HONEST_TOKEN: &str = "honest-caller-0123456789abcdef";
 pub(super) const HOSTILE_TOKEN: &str = "hostile-caller-0123456789abcdef";
 
 /// Maximum number of concurrent commands of all tools in [`TOOLS`].
-pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4;
+pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4 + 4;
 
 const TOOLS: &str = r#"
 [tools.echo]
@@ -60,6 +60,18 @@ description = "Works for a moment, as a task."
 command = ["sleep", "0.2"]
 task = "always"
 arguments.text = { type = "string", default = "" }
+max_concurrent = 4
+
+[tools.report]
+description = "Prints a report of almost 1 MiB."
+shell = true
+command = '''
+printf '{"rows":[\n'
+seq -f "{\"row\":%.0f,\"text\":\"report of $arg_owner with enough text for a line of a hundred bytes in all\"}," 0 10499
+printf '{"row":10500}]}'
+'''
+arguments.owner = { type = "string" }
+output = "json"
 max_concurrent = 4
 "#;
 
