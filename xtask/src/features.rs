@@ -19,14 +19,15 @@ const TOLERANCE: usize = 2;
 /// Feature sets of `outlive`, and the number of their external crates on Linux. The default set
 /// comes first.
 const SETS: &[(&str, usize)] = &[
-    ("http,macros,server", 66),
-    ("", 51),
-    ("server", 56),
-    ("client", 55),
-    ("http", 62),
-    ("macros", 51),
-    ("testing", 56),
-    ("anyhow", 57),
+    ("http,macros,server,tower", 64),
+    ("", 49),
+    ("server", 52),
+    ("client", 53),
+    ("http", 60),
+    ("macros", 49),
+    ("tower", 54),
+    ("testing", 52),
+    ("anyhow", 53),
     ("json-schema", 100),
     ("skills", 55),
     ("sqlite", 69),
@@ -40,7 +41,7 @@ const SETS: &[(&str, usize)] = &[
 ];
 
 /// Limits of the crates of a server over HTTP and of one on stdio.
-const MOST: [(&str, usize); 2] = [("http,macros,server", 80), ("server", 70)];
+const MOST: [(&str, usize); 2] = [("http,macros,server,tower", 80), ("server", 70)];
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-gnu";

@@ -6,13 +6,14 @@ use outlive_protocol::{InputMode, Profile, Seal, VersionRules};
 use outlive_tasks::store::WorkerId;
 use outlive_wire::Meta;
 
+#[cfg(feature = "tower")]
+use crate::server::dispatch::innermost::innermost;
 use crate::server::{
     api::{builder::ServerBuilder, server::Server, skills},
     build_error::BuildError,
     dispatch::{
         core::{Description, Hooks, ServerCore},
         resume::CallRunner,
-        service::innermost,
     },
     env::{environment::Env, task_backend::TaskBackend},
     metrics::Counters,
@@ -149,6 +150,7 @@ impl ServerBuilder {
                 extensions: self.extensions,
                 experimental: self.experimental,
             },
+            #[cfg(feature = "tower")]
             layers: self.layers.stack(|| innermost(core.clone())),
             hooks: Hooks {
                 methods: self.methods,

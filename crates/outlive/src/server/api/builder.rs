@@ -2,12 +2,17 @@
 
 use std::{any::TypeId, collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use outlive_protocol::{Call, ClientNotification, Clock, Limits, Outcome, Session, VersionSet};
+use outlive_protocol::{ClientNotification, Clock, Limits, Session, VersionSet};
 use outlive_transport::TokioClock;
 use outlive_wire::{CacheHints, CacheScope, Icon, Implementation, JsonObject};
 use serde_json::Value;
-use tower_layer::Layer;
-use tower_service::Service;
+#[cfg(feature = "tower")]
+use {
+    crate::server::dispatch::layer::{BoxCallService, BoxError, Layers},
+    outlive_protocol::{Call, Outcome},
+    tower_layer::Layer,
+    tower_service::Service,
+};
 
 use crate::server::{
     api::{server::Server, skills::Skills},
@@ -15,7 +20,6 @@ use crate::server::{
     dispatch::{
         core::{CallerLimits, DEBOUNCE, Offers, SessionHook},
         custom::{self, CustomMethod, NotificationHandler},
-        layer::{BoxCallService, BoxError, Layers},
     },
     env::{environment::States, test_hooks::TestHooks, used_states::UsedRequestStates},
     extract::{handler::Handler, response::IntoRawResult},
@@ -49,6 +53,7 @@ pub struct ServerBuilder {
     pub(crate) asking_method: Option<String>,
     pub(crate) notifications: HashMap<Box<str>, NotificationHandler>,
     pub(crate) states: States,
+    #[cfg(feature = "tower")]
     pub(crate) layers: Layers,
     pub(crate) limits: Limits,
     pub(crate) caller_limits: CallerLimits,
@@ -94,6 +99,7 @@ impl ServerBuilder {
             asking_method: None,
             notifications: HashMap::new(),
             states: States::new(),
+            #[cfg(feature = "tower")]
             layers: Layers::default(),
             limits: Limits::default(),
             caller_limits: CallerLimits::default(),
@@ -255,6 +261,7 @@ impl ServerBuilder {
 
     /// Wraps a tower layer around every call. A layer sees calls, not HTTP requests. Wrap HTTP
     /// requests where the HTTP service is mounted.
+    #[cfg(feature = "tower")]
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<BoxCallService> + Send + 'static,

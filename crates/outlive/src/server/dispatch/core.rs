@@ -10,10 +10,7 @@ use outlive_protocol::Session;
 use outlive_wire::JsonObject;
 
 use crate::server::{
-    dispatch::{
-        custom::{CustomMethod, NotificationHandler},
-        layer::CallStack,
-    },
+    dispatch::custom::{CustomMethod, NotificationHandler},
     env::environment::Env,
     register::catalog::Catalog,
     throttle::{RateLimit, Throttle},
@@ -24,7 +21,8 @@ pub(crate) struct ServerCore {
     pub(crate) env: Arc<Env>,
     pub(crate) catalog: Catalog,
     pub(crate) description: Description,
-    pub(crate) layers: Option<CallStack>,
+    #[cfg(feature = "tower")]
+    pub(crate) layers: Option<super::layer::CallStack>,
     pub(crate) hooks: Hooks,
     /// Limits on the calls of each caller, over all tools.
     pub(crate) callers: Option<Arc<Throttle>>,

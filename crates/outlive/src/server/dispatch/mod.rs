@@ -1,6 +1,7 @@
 //! Layer 8: routes a request to the handler of its method.
 //!
-//! - `service`: the server as transports use it; `layer`: tower layers around every call.
+//! - `service`: the server as transports use it; `layer`: tower layers around every call, and
+//!   `innermost`: the router under them.
 //! - `router`: the index of all methods; `core`: the parts of a running server.
 //! - `tools`, `prompts`, `resources`, `completion`, `lists`, `subscriptions`, `skills`: lookup,
 //!   access and validation for each method.
@@ -16,6 +17,9 @@ pub(crate) mod custom;
 pub(crate) mod fallback_answer;
 pub(crate) mod fallback_task;
 pub(crate) mod fallback_tools;
+#[cfg(feature = "tower")]
+pub(crate) mod innermost;
+#[cfg(feature = "tower")]
 pub(crate) mod layer;
 pub(crate) mod lists;
 pub(crate) mod prompts;

@@ -4,8 +4,7 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{Arc, Weak, atomic::Ordering},
-    task::{Context, Poll},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -17,9 +16,20 @@ use outlive_wire::RawJson;
 use tracing::Instrument as _;
 
 use crate::server::{
-    dispatch::{core::ServerCore, layer::BoxCallService, router},
+    dispatch::{core::ServerCore, router},
     run::completion_token::CompletionToken,
 };
+
+impl ServerCore {
+    /// Starts a call in its layers.
+    fn start_call(self: &Arc<Self>, call: Arc<Call>) -> CallFuture {
+        #[cfg(feature = "tower")]
+        if let Some(layers) = &self.layers {
+            return layers.start(call);
+        }
+        router::route(self, call)
+    }
+}
 
 impl Service for ServerCore {
     fn profile(&self) -> &Arc<Profile> {
@@ -38,10 +48,7 @@ impl Service for ServerCore {
             method = call.method_name(),
             principal = call.principal().key(),
         );
-        let work = match &self.layers {
-            None => router::route(&self, call),
-            Some(layers) => layers.start(call),
-        };
+        let work = self.start_call(call);
         match span.is_disabled() {
             true => work,
             false => Box::pin(work.instrument(span)),
@@ -105,33 +112,5 @@ impl ExternalEvents for ServerCore {
 fn contain(what: &str, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         tracing::error!("{what} panicked");
-    }
-}
-
-/// Returns the router as the innermost service of the layers.
-pub(crate) fn innermost(core: Weak<ServerCore>) -> BoxCallService {
-    BoxCallService::new(CallService { core })
-}
-
-/// The innermost service of the layers: the router.
-#[derive(Clone)]
-struct CallService {
-    core: Weak<ServerCore>,
-}
-
-impl tower_service::Service<Arc<Call>> for CallService {
-    type Response = Outcome;
-    type Error = ProtocolError;
-    type Future = CallFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ProtocolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, call: Arc<Call>) -> CallFuture {
-        match self.core.upgrade() {
-            Some(core) => router::route(&core, call),
-            None => Box::pin(std::future::ready(Err(ProtocolError::Internal))),
-        }
     }
 }
