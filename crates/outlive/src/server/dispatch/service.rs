@@ -9,8 +9,8 @@ use std::{
 };
 
 use outlive_protocol::{
-    Call, CallFuture, ClientNotification, CompletionOutcome, ExternalEvents, Outcome, Profile,
-    ProtocolError, Service, Session, SessionEvents, SessionStore, era::LIST_ALL_TASKS,
+    Call, CallFuture, ClientNotification, CompletionOutcome, ExternalEvents, Profile, Service,
+    Session, SessionEvents, SessionStore, era::LIST_ALL_TASKS,
 };
 use outlive_wire::RawJson;
 use tracing::Instrument as _;
