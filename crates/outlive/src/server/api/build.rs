@@ -6,14 +6,13 @@ use outlive_protocol::{InputMode, Profile, Seal, VersionRules};
 use outlive_tasks::store::WorkerId;
 use outlive_wire::Meta;
 
-#[cfg(feature = "tower")]
-use crate::server::dispatch::innermost::innermost;
 use crate::server::{
     api::{builder::ServerBuilder, server::Server, skills},
     build_error::BuildError,
     dispatch::{
         core::{Description, Hooks, ServerCore},
         resume::CallRunner,
+        stack,
     },
     env::{environment::Env, task_backend::TaskBackend},
     metrics::Counters,
@@ -150,8 +149,7 @@ impl ServerBuilder {
                 extensions: self.extensions,
                 experimental: self.experimental,
             },
-            #[cfg(feature = "tower")]
-            layers: self.layers.stack(|| innermost(core.clone())),
+            layers: stack(self.layers, core),
             hooks: Hooks {
                 methods: self.methods,
                 notifications: self.notifications,

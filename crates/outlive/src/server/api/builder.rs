@@ -8,7 +8,7 @@ use outlive_wire::{CacheHints, CacheScope, Icon, Implementation, JsonObject};
 use serde_json::Value;
 #[cfg(feature = "tower")]
 use {
-    crate::server::dispatch::layer::{BoxCallService, BoxError, Layers},
+    crate::server::dispatch::layer::{BoxCallService, BoxError},
     outlive_protocol::{Call, Outcome},
     tower_layer::Layer,
     tower_service::Service,
@@ -20,6 +20,7 @@ use crate::server::{
     dispatch::{
         core::{CallerLimits, DEBOUNCE, Offers, SessionHook},
         custom::{self, CustomMethod, NotificationHandler},
+        layer::Layers,
     },
     env::{environment::States, test_hooks::TestHooks, used_states::UsedRequestStates},
     extract::{handler::Handler, response::IntoRawResult},
@@ -53,7 +54,6 @@ pub struct ServerBuilder {
     pub(crate) asking_method: Option<String>,
     pub(crate) notifications: HashMap<Box<str>, NotificationHandler>,
     pub(crate) states: States,
-    #[cfg(feature = "tower")]
     pub(crate) layers: Layers,
     pub(crate) limits: Limits,
     pub(crate) caller_limits: CallerLimits,
@@ -99,7 +99,6 @@ impl ServerBuilder {
             asking_method: None,
             notifications: HashMap::new(),
             states: States::new(),
-            #[cfg(feature = "tower")]
             layers: Layers::default(),
             limits: Limits::default(),
             caller_limits: CallerLimits::default(),

@@ -10,7 +10,10 @@ use outlive_protocol::Session;
 use outlive_wire::JsonObject;
 
 use crate::server::{
-    dispatch::custom::{CustomMethod, NotificationHandler},
+    dispatch::{
+        custom::{CustomMethod, NotificationHandler},
+        layer::CallStack,
+    },
     env::environment::Env,
     register::catalog::Catalog,
     throttle::{RateLimit, Throttle},
@@ -21,8 +24,7 @@ pub(crate) struct ServerCore {
     pub(crate) env: Arc<Env>,
     pub(crate) catalog: Catalog,
     pub(crate) description: Description,
-    #[cfg(feature = "tower")]
-    pub(crate) layers: Option<super::layer::CallStack>,
+    pub(crate) layers: Option<CallStack>,
     pub(crate) hooks: Hooks,
     /// Limits on the calls of each caller, over all tools.
     pub(crate) callers: Option<Arc<Throttle>>,

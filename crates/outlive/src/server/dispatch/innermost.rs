@@ -8,11 +8,15 @@ use std::{
 use outlive_protocol::{Call, CallFuture, Outcome, ProtocolError};
 use tower_service::Service;
 
-use crate::server::dispatch::{core::ServerCore, layer::BoxCallService, router};
+use crate::server::dispatch::{
+    core::ServerCore,
+    layer::{BoxCallService, CallStack, Layers},
+    router,
+};
 
-/// Returns the router as the innermost service of the layers.
-pub(crate) fn innermost(core: Weak<ServerCore>) -> BoxCallService {
-    BoxCallService::new(CallService { core })
+/// Returns the layers around the router.
+pub(crate) fn stack(layers: Layers, core: &Weak<ServerCore>) -> Option<CallStack> {
+    layers.stack(|| BoxCallService::new(CallService { core: core.clone() }))
 }
 
 /// The innermost service of the layers: the router.

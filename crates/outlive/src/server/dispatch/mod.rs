@@ -18,8 +18,11 @@ pub(crate) mod fallback_answer;
 pub(crate) mod fallback_task;
 pub(crate) mod fallback_tools;
 #[cfg(feature = "tower")]
-pub(crate) mod innermost;
+mod innermost;
 #[cfg(feature = "tower")]
+pub(crate) mod layer;
+#[cfg(not(feature = "tower"))]
+#[path = "no_layer.rs"]
 pub(crate) mod layer;
 pub(crate) mod lists;
 pub(crate) mod prompts;
@@ -34,3 +37,8 @@ pub(crate) mod skills;
 pub(crate) mod subscriptions;
 pub(crate) mod tools;
 pub(crate) mod view_poll;
+
+#[cfg(feature = "tower")]
+pub(crate) use innermost::stack;
+#[cfg(not(feature = "tower"))]
+pub(crate) use layer::stack;

@@ -20,17 +20,6 @@ use crate::server::{
     run::completion_token::CompletionToken,
 };
 
-impl ServerCore {
-    /// Starts a call in its layers.
-    fn start_call(self: &Arc<Self>, call: Arc<Call>) -> CallFuture {
-        #[cfg(feature = "tower")]
-        if let Some(layers) = &self.layers {
-            return layers.start(call);
-        }
-        router::route(self, call)
-    }
-}
-
 impl Service for ServerCore {
     fn profile(&self) -> &Arc<Profile> {
         &self.env.profile
@@ -48,7 +37,10 @@ impl Service for ServerCore {
             method = call.method_name(),
             principal = call.principal().key(),
         );
-        let work = self.start_call(call);
+        let work = match &self.layers {
+            None => router::route(&self, call),
+            Some(layers) => layers.start(call),
+        };
         match span.is_disabled() {
             true => work,
             false => Box::pin(work.instrument(span)),

@@ -1,0 +1,23 @@
+//! Replaces `layer` without the feature `tower`: a server has no layers.
+
+use std::sync::{Arc, Weak};
+
+use outlive_protocol::{Call, CallFuture};
+
+/// Layers of a server that is not built yet: none.
+#[derive(Default)]
+pub(crate) struct Layers;
+
+/// All layers around the router: there are none.
+pub(crate) enum CallStack {}
+
+impl CallStack {
+    pub(crate) fn start(&self, _: Arc<Call>) -> CallFuture {
+        match *self {}
+    }
+}
+
+/// Returns no layers.
+pub(crate) fn stack<C>(_: Layers, _: &Weak<C>) -> Option<CallStack> {
+    None
+}
