@@ -4,11 +4,11 @@ use std::sync::{Arc, Weak};
 
 use outlive_protocol::{Call, CallFuture};
 
-/// Layers of a server that is not built yet: none.
+/// The empty list of layers of a server that is not built yet.
 #[derive(Default)]
 pub(crate) struct Layers;
 
-/// All layers around the router: there are none.
+/// All layers around the router. No value of this type exists.
 pub(crate) enum CallStack {}
 
 impl CallStack {
