@@ -23,7 +23,7 @@ pub(super) const HONEST_TOKEN: &str = "honest-caller-0123456789abcdef";
 pub(super) const HOSTILE_TOKEN: &str = "hostile-caller-0123456789abcdef";
 
 /// Maximum number of concurrent commands of all tools in [`TOOLS`].
-pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4 + 4;
+pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4 + 1;
 
 const TOOLS: &str = r#"
 [tools.echo]
@@ -62,6 +62,7 @@ task = "always"
 arguments.text = { type = "string", default = "" }
 max_concurrent = 4
 
+# A tool that needs a whole core runs once at a time on the one core of this server.
 [tools.report]
 description = "Prints a report of almost 1 MiB."
 shell = true
@@ -72,7 +73,7 @@ printf '{"row":10500}]}'
 '''
 arguments.owner = { type = "string" }
 output = "json"
-max_concurrent = 4
+max_concurrent = 1
 "#;
 
 /// A running server.
