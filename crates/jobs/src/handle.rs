@@ -108,9 +108,7 @@ impl Job {
             match &mut self.link {
                 Link::Over(exit) => {
                     // The supervisor may have ended before it could send the last line.
-                    let last = output::last_line(&exit.stderr_tail);
-                    if let Some(status) = last.filter(|last| self.heard.as_ref() != Some(last)) {
-                        self.heard = Some(status.clone());
+                    if let Some(status) = output::last_status(exit, &mut self.heard) {
                         return Ok(Event::Status(status));
                     }
                     return Ok(Event::Exit((**exit).clone()));

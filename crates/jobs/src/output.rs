@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    JobSpec, MAX_LINE,
+    Exit, JobSpec, MAX_LINE,
     control::{Events, Record, What},
 };
 
@@ -318,11 +318,14 @@ impl Tail {
     }
 }
 
-/// Returns the last line of an ended command's standard error, complete or not. `tail` is the end of
-/// standard error.
-pub(super) fn last_line(tail: &str) -> Option<String> {
-    let mut lines = tail.rsplit(['\n', '\r']).map(str::as_bytes);
-    lines.find_map(|line| status(&line[..line.len().min(MAX_STATUS)]))
+/// Returns the last line of an ended command's standard error, complete or not, unless it was the
+/// last status that the reader heard.
+pub(super) fn last_status(exit: &Exit, heard: &mut Option<String>) -> Option<String> {
+    let mut lines = exit.stderr_tail.rsplit(['\n', '\r']).map(str::as_bytes);
+    let last = lines.find_map(|line| status(&line[..line.len().min(MAX_STATUS)]));
+    let last = last.filter(|last| heard.as_ref() != Some(last))?;
+    *heard = Some(last.clone());
+    Some(last)
 }
 
 /// Returns a line as a status, unless it is empty.

@@ -252,9 +252,7 @@ impl Job {
                 _ => {
                     let lost = || Exit::silent(How::Lost, now());
                     let exit = exit(&self.folder)?.unwrap_or_else(lost);
-                    let last = output::last_line(&exit.stderr_tail);
-                    if let Some(status) = last.filter(|last| self.heard.as_ref() != Some(last)) {
-                        self.heard = Some(status.clone());
+                    if let Some(status) = output::last_status(&exit, &mut self.heard) {
                         return Ok(Event::Status(status));
                     }
                     return Ok(Event::Exit(exit));
