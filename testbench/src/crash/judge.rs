@@ -11,7 +11,7 @@
 //! - A step body runs once, plus once for each failure that hit a process with a run of the job or
 //!   that stopped all processes, such as a stall of the machine, during which no lease is renewed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -50,15 +50,16 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
     let mut findings = Findings::default();
     let mut jobs: BTreeMap<&str, Job<'_>> = BTreeMap::new();
     let mut thawed: HashMap<&str, u64> = HashMap::new();
-    let mut frozen: HashSet<&str> = HashSet::new();
+    // Processes that were sent a signal and do not run on, with the kind of the failure.
+    let mut signalled: HashMap<&str, &str> = HashMap::new();
     // Whether the machine stalls, and when the last stall ended.
     let (mut stalls, mut flowed) = (false, None);
     for line in lines {
         if let Event::Fault { kind, name } = &line.event {
             match kind.as_str() {
-                "freeze" => drop(frozen.insert(name)),
+                "freeze" | "kill" | "restart" => drop(signalled.insert(name, kind)),
                 "thaw" => {
-                    frozen.remove(name.as_str());
+                    signalled.remove(name.as_str());
                     thawed.insert(name, line.at);
                 }
                 stall::BEGINS => stalls = true,
@@ -78,9 +79,11 @@ pub(super) fn judge_lines(lines: &[Line], holds_up: &[&str]) -> Findings {
             continue;
         }
         let job = jobs.entry(&line.job).or_default();
-        if matches!(line.event, Event::Run) && frozen.contains(line.process()) {
-            // The freeze signal was under way when the run started, so its first step is frozen.
-            job.suffer("freeze", line.process(), line.at);
+        if matches!(line.event, Event::Run)
+            && let Some(kind) = signalled.get(line.process())
+        {
+            // The signal was under way when the run started, so it hits one of its steps.
+            job.suffer(kind, line.process(), line.at);
         }
         let since = |at: Option<u64>| at.map_or(u64::MAX, |at| line.at.saturating_sub(at));
         let awake = Awake {

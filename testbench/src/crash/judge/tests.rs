@@ -1,7 +1,7 @@
 //! Sequences of lines with and without violations.
 
 use super::super::oracle::Line;
-use super::{Findings, judge_lines};
+use super::{Findings, Violation, judge_lines};
 
 fn judge(story: &str) -> Findings {
     let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
@@ -56,15 +56,25 @@ fn thawed_worker_may_run_body_but_not_record_it() {
 
 /// The signal was sent before the line was written and took effect after it.
 #[test]
-fn worker_frozen_at_start_counts_as_hit() {
-    let story = "10 harness - fault freeze 0.1
-         11 0.1#0 j run
-         11 0.1#0 j begin 0 a
-         90 1.1#0 j run
-         90 1.1#0 j begin 0 b
-         95 harness - fault thaw 0.1";
+fn worker_signalled_at_start_counts_as_hit() {
+    for kind in ["freeze", "restart", "kill"] {
+        let story = format!(
+            "10 harness - fault {kind} 0.1
+             11 0.1#0 j run
+             11 0.1#0 j begin 0 a
+             90 1.1#0 j run
+             90 1.1#0 j begin 0 b"
+        );
+        assert_eq!(without_blocking(&story), []);
+        let again = format!("{story}\n95 2.1#0 j run\n95 2.1#0 j begin 0 c");
+        assert_eq!(without_blocking(&again).len(), 1, "one {kind} explained two repetitions");
+    }
+}
+
+/// Checks lines under failures that block no other process.
+fn without_blocking(story: &str) -> Vec<Violation> {
     let lines: Vec<Line> = story.lines().map(|line| line.trim().parse().unwrap()).collect();
-    assert_eq!(judge_lines(&lines, &[]).violations, []);
+    judge_lines(&lines, &[]).violations
 }
 
 #[test]
