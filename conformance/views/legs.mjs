@@ -19,6 +19,7 @@ export const LEGS = [
   { name: "tool error is shown", run: failure },
   { name: "text of a server is never HTML", run: hostile },
   { name: "follows the host's theme", run: theme },
+  { name: "line that never comes ends the calls", run: announced },
   { name: "teardown ends the calls, not the task", run: teardown },
 ];
 
@@ -195,14 +196,20 @@ async function theme(view, { pictures }) {
   await view.picture(pictures, "lines-dark-300");
 }
 
+async function announced(view) {
+  await view.follow("render", { frames: 60, millis: 100 });
+  await view.status("working");
+  await view.announceLines();
+  await view.status("completed");
+  await expectNoCalls(view);
+}
+
 async function teardown(view) {
   const task = await view.follow("render", { frames: 600, millis: 100 });
   await view.status("working");
   // The bridge cancels the waiting call of the view, as hosts do; this must not cancel the task.
   await view.teardown();
-  const { length } = (await view.seen()).calls;
-  await new Promise((done) => setTimeout(done, 1_500));
-  expect((await view.seen()).calls.length === length, "the view still calls tools");
+  await expectNoCalls(view);
   const { structuredContent } = await view.call("task_result", { task, wait_seconds: 0 });
   expect(structuredContent?.task?.status === "working", `the task is ${JSON.stringify(structuredContent)}`);
   await view.call("task_cancel", { task });
@@ -217,6 +224,13 @@ async function sample(view, milliseconds, fn) {
     await new Promise((done) => setTimeout(done, 50));
   }
   return found;
+}
+
+/// Fails if the view calls a tool within 1.5 seconds.
+async function expectNoCalls(view) {
+  const { length } = (await view.seen()).calls;
+  await new Promise((done) => setTimeout(done, 1_500));
+  expect((await view.seen()).calls.length === length, "the view still calls tools");
 }
 
 function expect(condition, why) {
