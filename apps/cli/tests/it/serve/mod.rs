@@ -30,7 +30,8 @@ use std::{
 
 use outlive::client::{Client, ClientBuilder};
 
-/// A folder with an `outlive.toml`, and a server that serves it.
+/// A folder with an `outlive.toml`, and a server that serves it. Dropping it ends the server and
+/// its commands.
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     store: Option<String>,
@@ -155,6 +156,26 @@ impl Place {
         fs::read_to_string(self.folder.join(file)).unwrap_or_default()
     }
 
+    /// Returns the program `outlive jobs` for the data folder of the server.
+    pub(crate) fn jobs(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
+        command.arg("jobs").args(arguments).arg("--data-dir").arg(self.folder.join(self.data));
+        command
+    }
+
+    /// Ends all commands. A command outlives its server, and may wait for a file of a test that has
+    /// ended.
+    fn end_jobs(&self) {
+        let jobs = fs::read_dir(self.folder.join(self.data).join("jobs"));
+        for job in jobs.into_iter().flatten().flatten() {
+            let id = job.file_name().to_string_lossy().into_owned();
+            if !id.starts_with('.') {
+                // Fails if the command has already ended.
+                let _ = self.jobs(&["end", &id]).output();
+            }
+        }
+    }
+
     /// Returns the command lines of all processes with the mark: commands and their children.
     pub(crate) fn left_over(&self) -> Vec<String> {
         let line = |(process, _): (PathBuf, String)| {
@@ -190,6 +211,7 @@ impl Drop for Place {
             let _ = server.process.kill();
             let _ = server.process.wait();
         }
+        self.end_jobs();
         if self.data == "data" && !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.folder);
         }

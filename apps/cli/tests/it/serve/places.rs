@@ -1,6 +1,6 @@
 //! Concurrency limits of commands.
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, time::Duration};
 
 use outlive::client::{
     Client,
@@ -52,14 +52,8 @@ async fn leave(place: &Place) -> Option<String> {
     }
 }
 
-fn jobs(place: &Place, arguments: &[&str]) -> std::process::Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlive"));
-    command.arg("jobs").args(arguments).arg("--data-dir").arg(place.folder.join("data"));
-    command.output().unwrap()
-}
-
 fn listed(place: &Place) -> Vec<serde_json::Value> {
-    let listed = jobs(place, &["list", "--json"]).stdout;
+    let listed = place.jobs(&["list", "--json"]).output().unwrap().stdout;
     String::from_utf8(listed)
         .unwrap()
         .lines()
@@ -91,12 +85,12 @@ async fn abandoned_jobs_are_limited_and_listed_after_restart() {
         let spec = fs::read(spec.join("spec.json")).unwrap();
         let spec: serde_json::Value = serde_json::from_slice(&spec).unwrap();
         assert_eq!(spec["abandon_timeout"]["secs"], 15 * 60, "{spec}");
-        let ended = jobs(&place, &["end", job["id"].as_str().unwrap()]);
+        let ended = place.jobs(&["end", job["id"].as_str().unwrap()]).output().unwrap();
         assert!(ended.status.success(), "{ended:?}");
     }
     assert!(listed(&place).is_empty() && place.left_over().is_empty());
     assert_eq!(leave(&place).await, None);
-    assert!(!jobs(&place, &["end", "00"]).status.success());
+    assert!(!place.jobs(&["end", "00"]).output().unwrap().status.success());
 }
 
 #[tokio::test]
