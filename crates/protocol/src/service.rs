@@ -20,9 +20,14 @@ pub trait Service: SessionEvents + ExternalEvents + Send + Sync + 'static {
     /// Receives a notification that the protocol core does not handle itself.
     fn notified(&self, notice: ClientNotification<'_>);
 
-    /// Shuts down before a transport stops. Tasks that run without a caller have `patience` to
-    /// reach a point where another worker can resume them.
-    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    /// Shuts down before a transport stops. `calls` completes when the transport has no calls left.
+    /// Tasks that run without a caller have `patience` to reach a point where another worker can
+    /// resume them. This includes calls that become tasks during the shutdown.
+    fn shut_down(
+        self: Arc<Self>,
+        calls: Pin<Box<dyn Future<Output = ()> + Send>>,
+        patience: Duration,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 /// Hooks for legacy sessions.

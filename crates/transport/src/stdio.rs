@@ -70,12 +70,11 @@ async fn serve_files(endpoint: Endpoint, input: File, output: File) -> io::Resul
         stopped = stop_signal() => stopped,
     };
     profile.bus.close();
-    tokio::join!(
-        async { drop(tokio::time::timeout(GRACE, pipe.drained()).await) },
-        service.shut_down(GRACE),
-    );
-    pipe.close();
-    drop(pipe);
+    let calls = async move {
+        let _ = tokio::time::timeout(GRACE, pipe.drained()).await;
+        pipe.close();
+    };
+    service.shut_down(Box::pin(calls), GRACE).await;
     // The writer ends with the last sender. The timeout covers a client that does not read.
     let _ = tokio::time::timeout(GRACE, all_written).await;
     read

@@ -44,8 +44,10 @@ async fn application(timeout: Duration) -> Application {
     let mounted = server.clone();
     let ended = tokio::spawn(async move {
         let signal = async { drop(stopped.await) };
-        let shutdown = async move { mounted.shutdown(signal, timeout).await };
+        let stopping = mounted.clone();
+        let shutdown = async move { stopping.shutdown(signal, timeout).await };
         axum::serve(listener, app).with_graceful_shutdown(shutdown).await.unwrap();
+        mounted.drain(timeout).await;
     });
     Application { address, server, world, stop, ended }
 }

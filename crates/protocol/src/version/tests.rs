@@ -235,8 +235,12 @@ impl Service for TestService {
 
     fn notified(&self, _notice: ClientNotification<'_>) {}
 
-    fn shut_down(self: Arc<Self>, _patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(ready(()))
+    fn shut_down(
+        self: Arc<Self>,
+        calls: Pin<Box<dyn Future<Output = ()> + Send>>,
+        _patience: Duration,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        calls
     }
 }
 

@@ -66,11 +66,12 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let engine = Arc::clone(&self.0);
         let span = start::run_span(&engine, &task.id, &task.tool);
+        // Registered before this method returns, so that a drain waits for the run.
+        let registration = engine.register(&task.id);
         tokio::spawn(async move {
             let worker = Some((engine.worker_id.clone(), engine.config.lease_duration));
             let (id, principal) = (task.id.clone(), task.principal.clone());
             let mut unacknowledged = UnacknowledgedTask::new(&engine, &task);
-            let registration = engine.register(&id);
             let created = engine.store.create(NewTask { worker, ..task }).await;
             let why = match created {
                 Ok(CreateOutcome::Created { lease: Some(lease), at }) => {

@@ -141,11 +141,17 @@ impl Engine {
 
     /// Stops claiming and releases all tasks to other replicas. A task that another replica can
     /// continue is released between two steps. Other tasks are released at the end of the timeout.
+    ///
+    /// Runs may still be promoted afterwards: see [`Engine::drain_promoted`].
     pub async fn drain(&self, timeout: Duration) {
         let engine = &self.0;
         engine.stopping.send_replace(true);
         engine.due.notify_one();
         let all_ended = async {
+            // A claim takes its slots before it is sent, and a lease that it returns too late would
+            // not be released.
+            let all = u32::try_from(engine.config.max_running).unwrap_or(u32::MAX);
+            let _slots = engine.slots.acquire_many(all).await;
             loop {
                 let ended = engine.ended.notified();
                 if engine.lock_running().is_empty() {
@@ -161,7 +167,23 @@ impl Engine {
         if let Err(error) = engine.store.release(&engine.worker_id).await {
             tracing::warn!(%error, "could not release tasks; their leases expire instead");
         }
-        engine.lock_running().values().for_each(|signals| signals.lost.notify_one());
+        // A run without a lease is not lost: its task is being created, and is released later.
+        engine.lock_running().retain(|_, signals| {
+            if signals.is_leased() {
+                signals.lost.notify_one();
+            }
+            !signals.is_leased()
+        });
+    }
+
+    /// Releases the runs that were promoted after [`Engine::drain`], in the same way. Call this
+    /// method when no call is left that could be promoted. Does nothing if the engine is not
+    /// drained.
+    pub async fn drain_promoted(&self, timeout: Duration) {
+        let is_late = *self.0.stopping.borrow() && !self.0.lock_running().is_empty();
+        if is_late {
+            self.drain(timeout).await;
+        }
     }
 }
 

@@ -119,21 +119,26 @@ impl HttpServer {
     pub async fn shutdown(self) {
         let _ = self.stop.send(true);
         self.service.close();
+        let (accepting, grace) = (self.accepting, self.grace);
         let state = Arc::clone(self.service.state());
-        let end = async {
-            if let Ok(mut connections) = self.accepting.await {
-                while connections.join_next().await.is_some() {}
-            }
-            // Wait for calls whose clients have disconnected.
-            state.tasks.finished().await;
-        };
         let service = Arc::clone(state.endpoint.service());
-        let (ended, ()) =
-            tokio::join!(tokio::time::timeout(self.grace, end), service.shut_down(self.grace));
-        if ended.is_err() {
-            tracing::warn!(grace = ?self.grace, "cancelling calls that did not end within the shutdown grace period");
-        }
-        state.end_all();
+        let calls = async move {
+            let end = async {
+                if let Ok(mut connections) = accepting.await {
+                    while connections.join_next().await.is_some() {}
+                }
+                // Wait for calls whose clients have disconnected.
+                state.tasks.finished().await;
+            };
+            if tokio::time::timeout(grace, end).await.is_err() {
+                tracing::warn!(
+                    ?grace,
+                    "cancelling calls that did not end within the shutdown grace period"
+                );
+            }
+            state.end_all();
+        };
+        service.shut_down(Box::pin(calls), grace).await;
     }
 }
 

@@ -77,8 +77,9 @@ impl Server {
     /// reconnect to another replica.
     ///
     /// A resumable task is released as soon as none of its steps runs. Other tasks are released
-    /// after `timeout`. The transports of this crate drain the server when the last of them shuts
-    /// down. For a server that is mounted in an application, see [`Server::shutdown`].
+    /// after `timeout`. A running call may become a task after the drain, so drain again when all
+    /// calls have ended. The transports of this crate do both when the last of them shuts down. For
+    /// a server that is mounted in an application, see [`Server::shutdown`].
     pub async fn drain(&self, timeout: Duration) {
         self.core.env.drain(timeout).await;
     }
@@ -88,7 +89,9 @@ impl Server {
     /// Completes when the application may stop accepting connections: pass the future to
     /// `axum::serve(…).with_graceful_shutdown(…)`. Tasks are released and streams closed, as with
     /// [`Server::drain`]. Running calls may finish until `timeout` after the signal; then they are
-    /// aborted, so that no client keeps the process alive. Must be called inside a Tokio runtime.
+    /// aborted, so that no client keeps the process alive. Call [`Server::drain`] when the
+    /// application has stopped, to release calls that became tasks meanwhile. Must be called inside
+    /// a Tokio runtime.
     pub async fn shutdown(&self, signal: impl Future<Output = ()>, timeout: Duration) {
         signal.await;
         let deadline = tokio::time::Instant::now() + timeout;

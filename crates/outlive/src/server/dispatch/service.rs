@@ -13,6 +13,7 @@ use outlive_protocol::{
     Session, SessionEvents, SessionStore, era::LIST_ALL_TASKS,
 };
 use outlive_wire::RawJson;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::server::{
@@ -53,13 +54,23 @@ impl Service for ServerCore {
         }
     }
 
-    fn shut_down(self: Arc<Self>, patience: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn shut_down(
+        self: Arc<Self>,
+        calls: Pin<Box<dyn Future<Output = ()> + Send>>,
+        patience: Duration,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let less = |serving: usize| serving.checked_sub(1);
         let before = self.transports.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
         Box::pin(async move {
-            if before.unwrap_or(0) <= 1 {
-                self.env.drain(patience).await;
-            }
+            let started = Instant::now();
+            let drained = async {
+                if before.unwrap_or(0) <= 1 {
+                    self.env.drain(patience).await;
+                }
+            };
+            tokio::join!(drained, calls);
+            // The drain does not wait for calls, and a call may have become a task after it.
+            self.env.drain_promoted(patience.saturating_sub(started.elapsed())).await;
         })
     }
 }

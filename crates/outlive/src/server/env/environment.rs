@@ -92,4 +92,12 @@ impl Env {
         // there.
         self.profile.bus.close();
     }
+
+    /// Releases the tasks that calls became after [`Env::drain`]. Does nothing if the server is not
+    /// drained.
+    pub(crate) async fn drain_promoted(&self, timeout: Duration) {
+        if let Some(tasks) = &self.tasks {
+            tasks.drain_promoted(timeout).await;
+        }
+    }
 }

@@ -48,6 +48,20 @@ struct Running {
     fullness: Fullness,
 }
 
+/// Minimum time to write the last audit events.
+const MIN_FLUSH: Duration = Duration::from_secs(1);
+
+impl Running {
+    async fn flush(&self, timeout: Duration) {
+        let flushed = tokio::time::timeout(timeout.max(MIN_FLUSH), self.auditor.flush()).await;
+        if flushed.is_err() {
+            tracing::warn!(
+                "audit log not flushed before the timeout; the last events are only in the log"
+            );
+        }
+    }
+}
+
 impl TaskBackend {
     pub(crate) fn new(
         config: TaskConfig,
@@ -123,11 +137,14 @@ impl TaskBackend {
     pub(crate) async fn drain(&self, timeout: Duration) {
         let Some(running) = self.running.get() else { return };
         running.engine.drain(timeout).await;
-        if tokio::time::timeout(timeout, running.auditor.flush()).await.is_err() {
-            tracing::warn!(
-                "audit log not flushed before the timeout; the last events are only in the log"
-            );
-        }
+        running.flush(timeout).await;
+    }
+
+    /// Drains runs that were promoted after [`TaskBackend::drain`], and flushes the audit log.
+    pub(crate) async fn drain_promoted(&self, timeout: Duration) {
+        let Some(running) = self.running.get() else { return };
+        running.engine.drain_promoted(timeout).await;
+        running.flush(timeout).await;
     }
 
     /// Returns whether the store has reached `max_store` and rejects new tasks and entries.

@@ -19,8 +19,16 @@ use outlive::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::world::{start, until};
-use crate::support::pipe::{Pipe, text};
+use super::{
+    stage::Stage,
+    world::{holds, start, until},
+};
+use crate::support::{
+    fail_points::{Op, before},
+    gate::Gate,
+    http::{HttpFixture, ManualClock, Request, within},
+    pipe::{Pipe, text},
+};
 
 /// Ten steps of a tenth of a second, counted when they start.
 async fn work(cx: Durable, begun: State<Arc<AtomicUsize>>) -> Result<String> {
@@ -35,13 +43,16 @@ async fn work(cx: Durable, begun: State<Arc<AtomicUsize>>) -> Result<String> {
     Ok("done".to_owned())
 }
 
-fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
-    // The lease is too long for the task to be reclaimed during the test.
-    let config = TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
+/// The lease is too long for a task to be reclaimed during a test.
+fn config(store: &Arc<MemoryStore>) -> TaskConfig {
+    TaskConfig::new(Arc::clone(store) as _).engine(|engine| {
         engine.lease_duration = Duration::from_secs(600);
-    });
+    })
+}
+
+fn server(store: &Arc<MemoryStore>, begun: &Arc<AtomicUsize>) -> Server {
     Server::builder("drains", "1")
-        .tasks(config)
+        .tasks(config(store))
         .state(Arc::clone(begun))
         .tool(Tool::new("work", work).task(TaskPolicy::Always))
         .build()
@@ -90,6 +101,65 @@ async fn shutdown_of_last_transport_drains_tasks() {
     let second = server(&store, &begun);
     until(&mut Pipe::open(&second), &id, "completed").await;
     assert_eq!(begun.load(Ordering::Relaxed), 10);
+}
+
+/// A step that waits at the gate.
+async fn gated(cx: Durable, gate: State<Gate>) -> Result<String> {
+    let pass = async || {
+        gate.pass().await;
+        Ok(())
+    };
+    cx.step("pass", pass).await?;
+    Ok("done".to_owned())
+}
+
+/// The engine has no run when it drains. Then the transport waits for its call, which becomes a
+/// task.
+#[tokio::test]
+async fn call_promoted_during_shutdown_is_released() {
+    const AFTER: Duration = Duration::from_millis(250);
+    let (store, gate, clock) = (Arc::new(MemoryStore::new()), Gate::default(), ManualClock::new());
+    let replica = async || {
+        let server = Server::builder("drains", "1")
+            .tasks(config(&store))
+            .clock(clock.clone())
+            .state(gate.clone())
+            .tool(Tool::new("gated", gated).task(TaskPolicy::Auto { after: AFTER }))
+            .build()
+            .unwrap();
+        HttpFixture::of(server, HttpConfig::new().shutdown_grace(Duration::from_secs(1))).await
+    };
+    let first = replica().await;
+    let call = Request::call("gated", json!({})).reserved("clientCapabilities", holds());
+    let mut connection = first.begin(&call).await;
+    gate.arrived().await;
+    let promoted = async {
+        clock.advance(AFTER);
+        connection.response(&call).await.result()
+    };
+    // The shutdown is polled first, and drains the engine at once.
+    let ((), task) = within(async { tokio::join!(first.serving.shutdown(), promoted) }).await;
+    assert_eq!(task["resultType"], "task", "{task}");
+    let _second = replica().await;
+    gate.arrived().await;
+}
+
+/// The claim is sent before the drain, and the store executes it afterwards.
+#[tokio::test(start_paused = true)]
+async fn task_claimed_during_drain_is_released() {
+    let stage = Stage::new();
+    let id = stage.queue("gated").await;
+    let (first, points) = stage.replica();
+    let claim = points.hold(before(Op::Claim));
+    let _pipe = Pipe::open(&first);
+    claim.arrived().await;
+    // The drain is polled first.
+    tokio::join!(first.drain(Duration::from_secs(5)), async { claim.open(1) });
+    let (second, _) = stage.replica();
+    let mut other = Pipe::open(&second);
+    stage.gate.arrived().await;
+    stage.gate.open(1);
+    until(&mut other, &id, "completed").await;
 }
 
 /// A run that cannot resume on another replica may finish within the drain timeout.
