@@ -52,6 +52,20 @@ pub enum JournalError {
     },
     /// The journal has an entry of another kind under this key: the handler has changed.
     KindMismatch(String),
+    /// The tag is not `key=value`, or too long.
+    InvalidTag {
+        /// The tag.
+        tag: String,
+        /// Maximum bytes of a tag.
+        limit: usize,
+    },
+    /// The task has the maximum number of tags.
+    TooManyTags {
+        /// The rejected tag.
+        tag: String,
+        /// Maximum number of tags.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for JournalError {
@@ -100,6 +114,13 @@ impl fmt::Display for JournalError {
                 f,
                 "an earlier version of this handler recorded another kind of entry under `{key}`; use a new key"
             ),
+            Self::InvalidTag { tag, limit } => write!(
+                f,
+                "the tag `{tag}` is invalid; a tag is `key=value` with at most {limit} bytes"
+            ),
+            Self::TooManyTags { tag, limit } => {
+                write!(f, "the tag `{tag}` exceeds the limit of {limit} tags of a task")
+            }
         }
     }
 }

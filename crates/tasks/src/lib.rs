@@ -28,8 +28,9 @@ pub use current_run::{RunId, in_step, poll_as, polling, step_of};
 pub use error::JournalError;
 pub use idle::{IdleDetector, RunPoll};
 pub use journal::{
-    CrashPoint, InputPoll, Journal, JournalInputs, JournalLimits, JournalRounds, OpenInputRequest,
-    ReplayMismatch, Step, StepStart, Suspended, TimerGuard, WriteTicket,
+    APPROVAL, ApprovalRequest, CrashPoint, InputPoll, Journal, JournalInputs, JournalLimits,
+    JournalRounds, OpenInputRequest, ReplayMismatch, START, Step, StepStart, Suspended, TimerGuard,
+    WriteTicket,
 };
 pub use key::{IntoKey, Key};
 pub use record::{InputFailure, JournalEntry, JournalSnapshot, SegmentRecord, StepFailure};

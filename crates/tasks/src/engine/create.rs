@@ -48,7 +48,9 @@ impl Engine {
         let engine = &self.0;
         // A task with an idempotency key is queued. If the store does not confirm the creation, a
         // retry finds the task, which must then not depend on this worker.
-        let slot = task.idempotency.is_none().then(|| engine.slot(&task.principal)).flatten();
+        // A task with an open input request is parked.
+        let starts = task.idempotency.is_none() && task.input_requests.is_empty();
+        let slot = starts.then(|| engine.slot(&task.principal)).flatten();
         task.worker =
             slot.as_ref().map(|_| (engine.worker_id.clone(), engine.config.lease_duration));
         // Boxed, because each of the futures below would reserve space for the task.

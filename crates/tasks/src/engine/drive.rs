@@ -126,6 +126,9 @@ pub(super) async fn drive(
     look: bool,
 ) -> Exit {
     run.journal.begin_writing();
+    if task.engine.config.record_durations {
+        run.journal.record_durations();
+    }
     let mut stopping = task.engine.stopping.subscribe();
     let watch = poll_fn(|cx| Poll::Ready(Watch::new(cx.waker()))).await;
     // Created once, because a new future for each poll would cost more than most polls.

@@ -204,10 +204,14 @@ impl JournalInputs<'_> {
         key: &str,
         response: Result<RawJson, InputFailure>,
     ) -> Result<(), JournalError> {
+        let is_failure = response.is_err();
         let entry = response.map_or_else(JournalEntry::Unanswered, JournalEntry::Answer);
         let limits = self.0.limits();
         let mut state = self.0.lock();
         state.record(key, entry, limits)?;
+        if is_failure {
+            state.withdraw_in_store(key);
+        }
         let waker = state.inputs.close(key);
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -288,11 +292,21 @@ impl State {
             let due = *due;
             if now > due && self.entry(key).is_none() {
                 self.record(key, JournalEntry::Unanswered(InputFailure::TimedOut), limits)?;
+                self.withdraw_in_store(key);
             }
             return Ok(due);
         }
         let due = now.saturating_add(span);
         self.record(&due_key, JournalEntry::Due(due), limits)?;
         Ok(due)
+    }
+
+    /// Withdraws a failed request in the store, which has no response to it. Otherwise people would
+    /// see the request as open until the task ends.
+    fn withdraw_in_store(&mut self, key: &str) {
+        let name = self.inputs.name(key);
+        if let Some(pending) = &mut self.pending {
+            pending.add_withdrawn(name);
+        }
     }
 }

@@ -10,7 +10,7 @@ use outlive_wire::{InputRequest, RawJson};
 
 use crate::{
     record::{InputFailure, wire_key, written},
-    store::{Audience, NewInputRequest},
+    store::{Audience, Binding, NewInputRequest},
 };
 
 /// Input requests of a run.
@@ -37,8 +37,32 @@ struct Open {
     request: Option<InputRequest>,
     audience: Audience,
     due: Option<u64>,
+    /// Binding of an approval request; `None` for other requests.
+    binding: Option<Binding>,
     sent: bool,
     waker: Option<Waker>,
+}
+
+/// Journal key of approval requests, and wire key of the first one. An author's key cannot start
+/// with `#`.
+pub const APPROVAL: &str = "#approval";
+
+/// Journal key and wire key of the external event that a caller waits for its approved call. An
+/// author's key cannot start with `#`.
+pub const START: &str = "#start";
+
+/// An approval request.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "built by the upper layer")]
+pub struct ApprovalRequest {
+    /// Request to the people or to the caller.
+    pub request: InputRequest,
+    /// Parties that may decide.
+    pub audience: Audience,
+    /// When the request times out, in milliseconds since 1970.
+    pub due: u64,
+    /// Call and definition that an approval covers.
+    pub binding: Binding,
 }
 
 /// State of an input request.
@@ -122,9 +146,25 @@ impl Inputs {
         due: Option<u64>,
     ) {
         self.issued += 1;
-        let serial = self.issued;
-        let key = key.to_owned();
-        self.open.push(Open { key, serial, request, audience, due, sent: false, waker: None });
+        self.open.push(Open {
+            key: key.to_owned(),
+            serial: self.issued,
+            request,
+            audience,
+            due,
+            binding: None,
+            sent: false,
+            waker: None,
+        });
+    }
+
+    /// Opens an approval request.
+    pub(super) fn push_bound(&mut self, key: &str, approval: ApprovalRequest) {
+        let ApprovalRequest { request, audience, due, binding } = approval;
+        self.push(key, Some(request), audience, Some(due));
+        if let Some(open) = self.open.last_mut() {
+            open.binding = Some(binding);
+        }
     }
 
     /// Counts another issue of a request. Returns the number of reissues.
@@ -181,6 +221,7 @@ impl Inputs {
             request: open.request.clone(),
             audience: open.audience.clone(),
             due: open.due,
+            binding: open.binding.clone(),
         };
         open.iter_mut().filter_map(Open::send).map(new).collect()
     }

@@ -1,13 +1,15 @@
 //! Journal of a call: recorded steps, input requests, timers and segments.
 //!
 //! `inputs`, `segments`, `steps` and `pending_writes` are state machines that do not depend on the
-//! journal. `state` owns them behind one lock. `ask`, `emit`, `rounds`, `step` and `write` contain
-//! the methods of the journal, by topic.
+//! journal. `state` owns them behind one lock. `approval`, `ask`, `emit`, `replay`, `rounds`, `step`
+//! and `write` contain the methods of the journal, by topic.
 
+mod approval;
 mod ask;
 mod emit;
 mod inputs;
 mod pending_writes;
+mod replay;
 mod rounds;
 mod segments;
 mod state;
@@ -16,9 +18,10 @@ mod steps;
 mod write;
 
 pub use ask::JournalInputs;
-pub use inputs::{InputPoll, OpenInputRequest};
+pub use inputs::{APPROVAL, ApprovalRequest, InputPoll, OpenInputRequest, START};
 pub use pending_writes::WriteTicket;
+pub use replay::ReplayMismatch;
 pub use rounds::JournalRounds;
 pub(crate) use state::YieldToReplica;
-pub use state::{CrashPoint, Journal, JournalLimits, ReplayMismatch, Suspended};
+pub use state::{CrashPoint, Journal, JournalLimits, Suspended};
 pub use step::{Step, StepStart, TimerGuard};

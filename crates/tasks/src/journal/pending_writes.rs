@@ -10,8 +10,8 @@ use outlive_wire::RawJson;
 use tokio::time::Instant;
 
 use crate::{
-    record::{JournalEntry, SegmentRecord},
-    store::{Changes, NewInputRequest},
+    record::SegmentRecord,
+    store::{Changes, NewInputRequest, RecordedEntry},
 };
 
 /// Minimum interval between two writes that contain only progress. Every other write includes the
@@ -70,8 +70,14 @@ impl PendingWrites {
         (self.changes.is_empty() || self.only_early_progress()) && self.started == self.done
     }
 
-    pub(super) fn add_entry(&mut self, key: String, entry: JournalEntry) {
-        self.changes.entries.push((key, entry));
+    pub(super) fn add_entry(&mut self, entry: RecordedEntry) {
+        self.changes.entries.push(entry);
+    }
+
+    /// Adds tags. Returns the driver's waker.
+    pub(super) fn add_tags(&mut self, tags: impl IntoIterator<Item = String>) -> Option<Waker> {
+        self.changes.tags.extend(tags);
+        self.writer.take()
     }
 
     pub(super) fn add_invalidated(&mut self, key: String) {

@@ -1,7 +1,7 @@
 //! [`Journal`]: recorded results, input requests and segments of a call, by key.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
@@ -20,6 +20,7 @@ use crate::{
     current_run::{RunId, polling, step_of},
     error::JournalError,
     record::{JournalEntry, JournalSnapshot, SegmentRecord},
+    store::RecordedEntry,
 };
 
 /// Journal of one call. All runs of the call share it.
@@ -62,6 +63,10 @@ pub(super) struct State {
     /// Status message and progress from before the journal had a store.
     pub(super) early_message: Option<String>,
     pub(super) early_progress: Option<RawJson>,
+    /// Tags that all runs have added.
+    pub(super) tags: BTreeSet<String>,
+    /// Whether the durations of steps are recorded.
+    pub(super) timed: bool,
     /// Request of the run to continue on another replica, or later.
     yields: Option<YieldToReplica>,
     /// Whether the run is being dropped. Its destructors then withdraw no request.
@@ -109,17 +114,6 @@ pub struct Suspended {
     pub requests: Vec<OpenInputRequest>,
     /// Delay before the client retries, if the run yielded to another replica.
     pub retry_after: Option<Duration>,
-}
-
-/// Differences between a run and the journal that it replayed. They indicate a changed or
-/// nondeterministic handler.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ReplayMismatch {
-    /// Keys of entries that the run did not use.
-    pub unused: Vec<String>,
-    /// Scopes that emitted fewer segments than an earlier run.
-    pub missing_segments: Vec<String>,
 }
 
 impl Journal {
@@ -172,10 +166,13 @@ impl Journal {
         self.lock().entries.get(key).cloned()
     }
 
-    /// Writes an entry to the store that is not part of the journal of the run.
-    pub fn put_marker(&self, key: String, value: RawJson) {
+    /// Writes an entry to the store that is not part of the journal of the run. Returns the ticket
+    /// of the write.
+    pub fn put_marker(&self, key: String, value: RawJson) -> WriteTicket {
         let mut state = self.lock();
-        state.pending.get_or_insert_default().add_entry(key, JournalEntry::State(value));
+        let entry = RecordedEntry::new(key, JournalEntry::State(value));
+        state.pending.get_or_insert_default().add_entry(entry);
+        state.ticket()
     }
 
     /// Quarantines the task at the end of the run.
@@ -309,25 +306,6 @@ impl Journal {
         state.crashed = false;
     }
 
-    /// Compares a run that has ended with the journal that it replayed.
-    pub fn replay_mismatch(&self) -> ReplayMismatch {
-        let state = self.lock();
-        // The deadline of an input request and the start mark of a step are not used by handlers. A
-        // `#` in an author's key is escaped.
-        let is_ours = |key: &str| {
-            [DUE, ONCE]
-                .iter()
-                .any(|mark| key.strip_suffix(mark).is_some_and(|of| !of.ends_with('\\')))
-        };
-        let is_unused = |key: &&String| !state.steps.has_used(key) && !is_ours(key);
-        let unused = state.entries.keys().filter(is_unused).cloned().collect();
-        let is_done = |scope: &str| state.entry(scope).is_some();
-        let behind = state.segments.behind(is_done).map(str::to_owned);
-        let mut missing_segments: Vec<String> = behind.collect();
-        missing_segments.sort();
-        ReplayMismatch { unused, missing_segments }
-    }
-
     /// Returns whether a client can carry the journal: it contains no secret and at most `max`
     /// bytes.
     pub fn fits(&self, max: usize) -> bool {
@@ -401,6 +379,10 @@ impl State {
         self.entries.values()
     }
 
+    pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
+        self.entries.keys()
+    }
+
     pub(super) fn entry(&self, key: &str) -> Option<&JournalEntry> {
         self.entries.get(key)
     }
@@ -428,10 +410,21 @@ impl State {
         entry: JournalEntry,
         limits: JournalLimits,
     ) -> Result<&JournalEntry, JournalError> {
+        self.record_step(key, entry, None, limits)
+    }
+
+    /// Records an entry with the duration of its step.
+    pub(super) fn record_step(
+        &mut self,
+        key: &str,
+        entry: JournalEntry,
+        duration: Option<Duration>,
+        limits: JournalLimits,
+    ) -> Result<&JournalEntry, JournalError> {
         if !self.entries.contains_key(key) {
             self.grow(|| key.to_owned(), entry.size(key), limits)?;
             if let Some(pending) = &mut self.pending {
-                pending.add_entry(key.to_owned(), entry.clone());
+                pending.add_entry(RecordedEntry::new(key, entry.clone()).duration(duration));
             }
             self.note(key);
         }

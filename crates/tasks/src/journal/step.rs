@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::{
     pending_writes::WriteTicket,
     state::{Journal, ONCE},
@@ -25,6 +27,8 @@ pub enum StepStart<'a> {
 pub struct Step<'a> {
     journal: &'a Journal,
     key: Arc<str>,
+    /// When the body started, if durations are recorded.
+    started: Option<Instant>,
     done: bool,
 }
 
@@ -62,7 +66,8 @@ impl Journal {
         state.steps.start();
         // A retried body emits its segments again, from the first one.
         state.segments.restart(key);
-        Ok(StepStart::New(Step { journal: self, key: key.into(), done: false }))
+        let started = state.timed.then(Instant::now);
+        Ok(StepStart::New(Step { journal: self, key: key.into(), started, done: false }))
     }
 
     /// Starts a step that must not execute twice. Records the start first; the start is durable
@@ -165,7 +170,8 @@ impl Step<'_> {
         if state.is_closing() {
             return Err(JournalError::RunEnded(self.key.as_ref().to_owned()));
         }
-        let stored = state.record(&self.key, entry, limits)?.clone();
+        let duration = self.started.map(|started| started.elapsed());
+        let stored = state.record_step(&self.key, entry, duration, limits)?.clone();
         state.secrets |= secret;
         let ticket = state.ticket();
         drop(state);

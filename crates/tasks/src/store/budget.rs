@@ -1,10 +1,12 @@
 //! Sizes in the byte count of a principal. All stores of this crate count alike.
 
 use super::{
+    decision_store::Vote,
+    input_request::NewInputRequest,
     outcome::TaskOutcome,
     result::ResultPart,
     task::NewTask,
-    work::{Changes, NewInputRequest, Transition},
+    work::{Changes, Transition},
 };
 use crate::{JournalEntry, SegmentRecord};
 
@@ -15,15 +17,19 @@ pub(super) const TASK_BYTES: usize = 2_048;
 /// Bytes that a key-value entry counts in addition to its key and value: its row and indexes.
 pub(super) const ENTRY_BYTES: usize = 256;
 
+/// Bytes that a vote counts in addition to its texts: its row and indexes.
+pub(super) const VOTE_BYTES: usize = 128;
+
 /// Size up to which the outcome of a task is always stored, even if the principal is at its limit.
 /// A task whose larger outcome is rejected ends with an error that is smaller than this.
 pub const OUTCOME_RESERVE: usize = 1_024;
 
-/// Returns the bytes of a new task, including its journal.
+/// Returns the bytes of a new task, including its journal and its input requests.
 pub(super) fn new_task(task: &NewTask) -> usize {
     let entries = task.journal.entries.iter().map(|(key, entry)| journal_entry(key, entry));
     let segments = task.journal.segments.iter().map(segment);
-    TASK_BYTES + task.request.get().len() + entries.chain(segments).sum::<usize>()
+    let asked = task.input_requests.iter().map(input_request);
+    TASK_BYTES + task.request.get().len() + entries.chain(segments).chain(asked).sum::<usize>()
 }
 
 /// Returns the bytes of a journal entry in its serialized form.
@@ -41,10 +47,20 @@ pub(super) fn key_value(key: &str, value: &str) -> usize {
     ENTRY_BYTES + key.len() + value.len()
 }
 
-/// Returns the bytes of an input request: its keys and its body.
+/// Returns the bytes of an input request: its keys, its body, its addressees and its binding.
 pub(super) fn input_request(asked: &NewInputRequest) -> usize {
     let body = asked.request.as_ref().map(serde_json::to_string);
-    asked.name.len() + asked.key.len() + body.and_then(Result::ok).map_or(0, |body| body.len())
+    let body = body.and_then(Result::ok).map_or(0, |body| body.len());
+    let (names, scope) = asked.audience.addressees();
+    let addressees = names.iter().map(String::len).chain(scope.map(str::len)).sum::<usize>();
+    let binding = asked.binding.as_ref();
+    let binding = binding.map_or(0, |bound| bound.digest.len() + bound.definition.len());
+    asked.name.len() + asked.key.len() + body + addressees + binding
+}
+
+/// Returns the bytes of a vote.
+pub(super) fn vote(Vote { person, reason, channel, .. }: &Vote) -> usize {
+    VOTE_BYTES + person.len() + channel.len() + reason.as_ref().map_or(0, String::len)
 }
 
 /// Returns the bytes of result parts.
@@ -60,7 +76,7 @@ pub(super) fn outcome_need(bytes: usize) -> usize {
 /// Returns an upper bound of the bytes that a write stores. Avoids serializing to JSON, because
 /// nearly all writes are far below the limit.
 pub(crate) fn at_most(changes: &Changes, then: &Transition) -> usize {
-    let entries = changes.entries.iter().map(|(key, entry)| key.len() + entry.size(key));
+    let entries = changes.entries.iter().map(|new| new.key.len() + new.entry.size(&new.key));
     let segments = changes.segments.iter().map(segment);
     let asked = changes.input_requests.iter().map(input_request);
     let outcome = match then {

@@ -90,6 +90,28 @@ macro_rules! delegate_store {
             $crate::delegate_store!(tasks, inspect, retry, purge, purge_ended, key_values: |$this| $inner);
         }
     };
+    (@impl TaskIndex [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::TaskIndex for $type {
+            $crate::delegate_store!(page, count, task, journal, timeline: |$this| $inner);
+        }
+    };
+    (@impl DecisionStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::DecisionStore for $type {
+            $crate::delegate_store!(open_for, voted_by, input_request, decide: |$this| $inner);
+        }
+    };
+    (@impl DeliveryQueue [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::DeliveryQueue for $type {
+            $crate::delegate_store!(
+                due, sent, failed, next_delivery, failing, send_again: |$this| $inner
+            );
+        }
+    };
+    (@impl MetricStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
+        impl $($generics)* $crate::store::MetricStore for $type {
+            $crate::delegate_store!(add_metrics, metrics: |$this| $inner);
+        }
+    };
 
     (@method create $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, TaskStore, create(
@@ -332,6 +354,104 @@ macro_rules! delegate_store {
         $crate::delegate_store!(@fn $this, $inner, OperatorStore, key_values(
             prefix: &'a str, limit: usize,
         ) -> Vec<(String, $crate::store::RawJson)>);
+    };
+
+    (@method page $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskIndex, page(
+            query: &'a $crate::store::TaskQuery,
+            after: Option<&'a $crate::store::ListCursor>,
+            limit: usize,
+        ) -> $crate::store::TaskPage);
+    };
+    (@method count $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskIndex, count(
+            query: &'a $crate::store::TaskQuery, limit: usize,
+        ) -> $crate::store::TaskCount);
+    };
+    (@method task $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskIndex, task(
+            task: &'a $crate::store::TaskId,
+        ) -> Option<$crate::store::IndexedTask>);
+    };
+    (@method journal $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskIndex, journal(
+            task: &'a $crate::store::TaskId,
+            after: Option<&'a $crate::store::JournalCursor>,
+            limit: usize,
+        ) -> Vec<$crate::store::JournalItem>);
+    };
+    (@method timeline $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, TaskIndex, timeline(
+            task: &'a $crate::store::TaskId, limit: usize,
+        ) -> Vec<$crate::store::TimelineEntry>);
+    };
+
+    (@method open_for $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DecisionStore, open_for(
+            reader: &'a $crate::store::InboxReader,
+            after: Option<&'a $crate::store::InboxCursor>,
+            limit: usize,
+        ) -> Vec<$crate::store::InboxItem>);
+    };
+    (@method voted_by $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DecisionStore, voted_by(
+            person: &'a str, limit: usize,
+        ) -> Vec<$crate::store::InboxItem>);
+    };
+    (@method input_request $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DecisionStore, input_request(
+            task: &'a $crate::store::TaskId, name: &'a str,
+        ) -> Option<$crate::store::InputRequestDetail>);
+    };
+    (@method decide $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DecisionStore, decide(
+            task: &'a $crate::store::TaskId,
+            name: &'a str,
+            decision: &'a $crate::store::Decision,
+        ) -> $crate::store::DecisionOutcome);
+    };
+
+    (@method due $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DeliveryQueue, due(
+            target: &'a str, lease: ::std::time::Duration, limit: usize,
+        ) -> Vec<$crate::store::Delivery>);
+    };
+    (@method sent $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DeliveryQueue, sent(delivery: &'a str,) -> ());
+    };
+    (@method failed $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DeliveryQueue, failed(
+            delivery: &'a str,
+            attempt: u32,
+            retry_after: Option<::std::time::Duration>,
+            error: &'a str,
+        ) -> ());
+    };
+    (@method next_delivery $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DeliveryQueue, next_delivery(
+            targets: &'a [String],
+        ) -> Option<::std::time::Duration>);
+    };
+    (@method failing $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DeliveryQueue, failing(
+            limit: usize,
+        ) -> Vec<$crate::store::Delivery>);
+    };
+    (@method send_again $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DeliveryQueue, send_again(
+            delivery: &'a str,
+        ) -> bool);
+    };
+
+    (@method add_metrics $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, MetricStore, add_metrics(
+            rows: &'a [$crate::store::MetricRow],
+        ) -> ());
+    };
+    (@method metrics $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, MetricStore, metrics(
+            since: $crate::store::UnixMillis,
+        ) -> Vec<$crate::store::MetricRow>);
     };
 
     (@fn $this:ident, $inner:expr, $trait:ident, $method:ident(

@@ -18,9 +18,43 @@ pub enum Audience {
     /// The caller: a person must decide. A fallback tool or an answer link in text that a model
     /// reads cannot respond.
     Caller,
+    /// People with these names. Each vote counts once per person, and the caller's own never.
+    Names(Vec<String>),
+    /// People whose credential has this scope.
+    Scope(String),
+    /// People with one of these names, or whose credential has the scope.
+    NamesOrScope(Vec<String>, String),
 }
 
 impl Audience {
+    /// Returns whether people respond, selected by name or scope. No client and no tool then
+    /// responds.
+    pub fn is_people(&self) -> bool {
+        matches!(self, Self::Names(_) | Self::Scope(_) | Self::NamesOrScope(..))
+    }
+
+    /// Returns whether the audience contains a person with these scopes. Contains no person for
+    /// [`Client`](Self::Client) and [`Caller`](Self::Caller), whose person is that of the task.
+    pub fn contains(&self, person: &str, scopes: &[String]) -> bool {
+        let named = |names: &[String]| names.iter().any(|name| name == person);
+        match self {
+            Self::Client | Self::Caller => false,
+            Self::Names(names) => named(names),
+            Self::Scope(scope) => scopes.contains(scope),
+            Self::NamesOrScope(names, scope) => named(names) || scopes.contains(scope),
+        }
+    }
+
+    /// Returns the names and the scope of the people; empty for other audiences.
+    pub fn addressees(&self) -> (&[String], Option<&str>) {
+        match self {
+            Self::Client | Self::Caller => (&[], None),
+            Self::Names(names) => (names, None),
+            Self::Scope(scope) => (&[], Some(scope)),
+            Self::NamesOrScope(names, scope) => (names, Some(scope)),
+        }
+    }
+
     /// Returns whether a source may respond to input requests with this audience. External events
     /// have no audience.
     pub fn allows(&self, source: InputSource) -> bool {
@@ -32,6 +66,7 @@ impl Audience {
         match self {
             Self::Client => "client",
             Self::Caller => "caller",
+            Self::Names(_) | Self::Scope(_) | Self::NamesOrScope(..) => "people",
         }
     }
 
@@ -40,6 +75,7 @@ impl Audience {
         match self {
             Self::Client => 0,
             Self::Caller => 1,
+            Self::Names(_) | Self::Scope(_) | Self::NamesOrScope(..) => 2,
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{OperatorStore, StoreError, StoreProbe};
+use super::{PeopleStore, StoreError, StoreProbe};
 
 #[expect(clippy::unused_async, reason = "the function with the feature is async")]
-pub(super) async fn open(_: PathBuf) -> Result<Arc<dyn OperatorStore>, StoreError> {
+pub(super) async fn open(_: PathBuf) -> Result<Arc<dyn PeopleStore>, StoreError> {
     Err(missing())
 }
 

@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{MemoryStore, OperatorStore, Store, StoreError, open_postgres, open_sqlite};
+use super::{
+    MemoryStore, OperatorStore, PeopleStore, Store, StoreError, open_postgres, open_sqlite,
+};
 
 /// Opens the store of a URL: `memory:`, `sqlite:path/to/file` or `postgres://…`. A PostgreSQL URL
 /// may select a schema with `?schema=name`.
@@ -13,7 +15,7 @@ use super::{MemoryStore, OperatorStore, Store, StoreError, open_postgres, open_s
 /// message names the remedy. Returns [`StoreError::Incompatible`] if this version cannot read the
 /// store.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let store: Arc<dyn Store> = open_operator(url).await?;
+    let store: Arc<dyn Store> = open_people(url).await?;
     Ok(store)
 }
 
@@ -24,6 +26,16 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 ///
 /// Returns the same errors as [`open`].
 pub async fn open_operator(url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
+    let store: Arc<dyn OperatorStore> = open_people(url).await?;
+    Ok(store)
+}
+
+/// Opens the store of a URL for a server with approvals, a console or notifications.
+///
+/// # Errors
+///
+/// Returns the same errors as [`open`].
+pub async fn open_people(url: &str) -> Result<Arc<dyn PeopleStore>, StoreError> {
     match Place::of(url)? {
         Place::Memory => Ok(Arc::new(MemoryStore::new())),
         Place::Sqlite(path) => open_sqlite::open(path).await,

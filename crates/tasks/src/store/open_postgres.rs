@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{OperatorStore, PostgresOptions, PostgresStore, StoreError, StoreProbe, postgres};
+use super::{PeopleStore, PostgresOptions, PostgresStore, StoreError, StoreProbe, postgres};
 
 /// Connects to the database of a URL.
-pub(super) async fn open(url: &str) -> Result<Arc<dyn OperatorStore>, StoreError> {
+pub(super) async fn open(url: &str) -> Result<Arc<dyn PeopleStore>, StoreError> {
     let (url, options) = options(url);
     Ok(Arc::new(PostgresStore::connect_with(&url, options).await?))
 }

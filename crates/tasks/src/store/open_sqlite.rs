@@ -4,10 +4,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::{OperatorStore, SqliteStore, StoreError, StoreProbe, sqlite};
+use super::{PeopleStore, SqliteStore, StoreError, StoreProbe, sqlite};
 
 /// Opens a SQLite file.
-pub(super) async fn open(path: PathBuf) -> Result<Arc<dyn OperatorStore>, StoreError> {
+pub(super) async fn open(path: PathBuf) -> Result<Arc<dyn PeopleStore>, StoreError> {
     // Opening a file blocks, and may wait for other processes.
     let opened = spawn_blocking(move || SqliteStore::open(path)).await;
     Ok(Arc::new(opened.map_err(panicked)??))

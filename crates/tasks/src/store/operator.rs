@@ -137,13 +137,27 @@ pub struct TaskDetail {
     pub input_requests: Vec<InputRequestRecord>,
     /// Number of emitted segments.
     pub segments: u64,
+    /// Person of the task; `None` for an anonymous caller.
+    pub person: Option<String>,
+    /// Task that this one runs again.
+    pub rerun_of: Option<TaskId>,
+    /// Tags, as `key=value`, sorted.
+    pub tags: Vec<String>,
 }
 
 impl TaskDetail {
     /// Creates the detail of a task with an empty journal.
     pub fn new(task: TaskSummary, request: RawJson) -> Self {
-        let (entries, input_requests) = (BTreeMap::new(), Vec::new());
-        Self { task, request, entries, input_requests, segments: 0 }
+        Self {
+            task,
+            request,
+            entries: BTreeMap::new(),
+            input_requests: Vec::new(),
+            segments: 0,
+            person: None,
+            rerun_of: None,
+            tags: Vec::new(),
+        }
     }
 }
 
@@ -151,6 +165,9 @@ setters!(TaskDetail {
     entries: BTreeMap<String, JournalEntry>,
     input_requests: Vec<InputRequestRecord>,
     segments: u64,
+    person: Option<String>,
+    rerun_of: Option<TaskId>,
+    tags: Vec<String>,
 });
 
 /// An input request, and its state.
@@ -169,6 +186,10 @@ pub struct InputRequestRecord {
     pub due: Option<UnixMillis>,
     /// State of the request.
     pub state: InputRequestState,
+    /// When the request was opened.
+    pub opened_at: UnixMillis,
+    /// When the request got its response or was withdrawn.
+    pub settled_at: Option<UnixMillis>,
 }
 
 impl InputRequestRecord {
@@ -179,12 +200,18 @@ impl InputRequestRecord {
         request: Option<InputRequest>,
         state: InputRequestState,
     ) -> Self {
-        let audience = Audience::Client;
-        Self { key: key.into(), name: name.into(), request, audience, due: None, state }
+        let (audience, key, name) = (Audience::Client, key.into(), name.into());
+        let (opened_at, settled_at) = (0, None);
+        Self { key, name, request, audience, due: None, state, opened_at, settled_at }
     }
 }
 
-setters!(InputRequestRecord { audience: Audience, due: Option<UnixMillis> });
+setters!(InputRequestRecord {
+    audience: Audience,
+    due: Option<UnixMillis>,
+    opened_at: UnixMillis,
+    settled_at: Option<UnixMillis>,
+});
 
 /// State of an input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,21 @@ use outlive_wire::RawJson;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    audit::EndAudit,
     bridge::Bridge,
     id::{Lease, TaskId, UnixMillis, WorkerId},
     input::OpenInput,
+    input_request::NewInputRequest,
     outcome::TaskOutcome,
+    subscription::Subscription,
 };
 use crate::{JournalSnapshot, setters::setters};
+
+/// Maximum number of tags of a task. A store ignores further ones.
+pub const MAX_TAGS: usize = 8;
+
+/// Maximum bytes of a tag.
+pub const MAX_TAG_BYTES: usize = 64;
 
 /// A task to create.
 #[derive(Clone, Debug)]
@@ -50,6 +59,24 @@ pub struct NewTask {
     /// Call of a client without tasks that waits for the task. The task is then created
     /// unacknowledged.
     pub bridge: Option<Bridge>,
+    /// Person of the caller; `None` for an anonymous caller.
+    pub person: Option<String>,
+    /// Whether lists by tool, person and tag contain the task, because its server has a console.
+    pub indexed: bool,
+    /// Task that this one runs again.
+    pub rerun_of: Option<TaskId>,
+    /// Input requests that are open from the creation. A task with an input request and without a
+    /// worker is parked until a response or the first timeout.
+    pub input_requests: Vec<NewInputRequest>,
+    /// Status message.
+    pub status_message: Option<String>,
+    /// Tags, as `key=value`. Only an indexed task has tags.
+    pub tags: Vec<String>,
+    /// Events of the task that targets are notified of.
+    pub notify: Vec<Subscription>,
+    /// Audit event of the end. Every operation that ends the task appends it in the same
+    /// transaction. The deletion of a task that has not ended appends no event.
+    pub end_audit: Option<EndAudit>,
 }
 
 impl NewTask {
@@ -77,6 +104,14 @@ impl NewTask {
             quota: usize::MAX,
             max_bytes: u64::MAX,
             bridge: None,
+            person: None,
+            indexed: false,
+            rerun_of: None,
+            input_requests: Vec::new(),
+            status_message: None,
+            tags: Vec::new(),
+            notify: Vec::new(),
+            end_audit: None,
         }
     }
 }
@@ -96,6 +131,14 @@ setters!(NewTask {
     quota: usize,
     max_bytes: u64,
     bridge: Option<Bridge>,
+    person: Option<String>,
+    indexed: bool,
+    rerun_of: Option<TaskId>,
+    input_requests: Vec<NewInputRequest>,
+    status_message: Option<String>,
+    tags: Vec<String>,
+    notify: Vec<Subscription>,
+    end_audit: Option<EndAudit>,
 });
 
 /// A key under which a principal creates at most one task, however often it sends the request.
@@ -189,7 +232,8 @@ pub struct TaskRecord {
     pub status_message: Option<String>,
     /// Last progress.
     pub progress: Option<RawJson>,
-    /// Open input requests to the client, in the order of their issue.
+    /// Open input requests to the client, in the order of their issue. Those for named people or a
+    /// scope are not among them.
     pub input_requests: Vec<OpenInput>,
     /// When the cancellation was requested.
     pub cancel_requested: Option<UnixMillis>,
@@ -263,7 +307,7 @@ pub struct StoredSegments {
     pub last: u64,
     /// Whether the task has ended, so that `last` does not change.
     pub ended: bool,
-    /// Whether an input request of the task is open.
+    /// Whether an input request to the client or an external event of the task is open.
     pub input_required: bool,
 }
 

@@ -290,7 +290,8 @@ pub trait ResultStore: Send + Sync + 'static {
     fn delete_parts<'a>(&'a self, principal: &'a str, task: &'a TaskId) -> StoreFuture<'a, u64>;
 }
 
-/// Append-only audit log.
+/// Append-only audit log. The end of a task with an [`EndAudit`](super::EndAudit) also appends an
+/// event; the next [`append`](AuditLog::append) applies its maximum number.
 pub trait AuditLog: Send + Sync + 'static {
     /// Appends events. The store deletes an event after `retention`, and keeps only the newest
     /// `max_events`.
@@ -330,7 +331,8 @@ pub trait StoreMonitor: Send + Sync + 'static {
 /// Open input requests of a principal, for people who respond outside the client.
 pub trait InputStore: Send + Sync + 'static {
     /// Returns an open input request to the client, by wire key, with the call of its task. Returns
-    /// `None` if this principal has no such task, and for a request that is not open.
+    /// `None` if this principal has no such task, and for a request that is not open or that is for
+    /// named people or a scope.
     fn open_input<'a>(
         &'a self,
         principal: &'a str,

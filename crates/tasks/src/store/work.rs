@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use outlive_wire::{InputRequest, RawJson};
+use outlive_wire::RawJson;
 
 use super::{
     charge::Charge,
     id::{Lease, TaskId, UnixMillis},
-    input::Audience,
+    input_request::NewInputRequest,
     outcome::TaskOutcome,
+    recorded_entry::RecordedEntry,
     result::ResultPart,
     task::CancelOutcome,
 };
-use crate::{JournalEntry, JournalSnapshot, SegmentRecord, setters::setters};
+use crate::{JournalSnapshot, SegmentRecord, setters::setters};
 
 /// Source of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ setters!(ClaimedTask {
 #[non_exhaustive]
 pub struct Changes {
     /// New journal entries. The store keeps an existing entry unchanged.
-    pub entries: Vec<(String, JournalEntry)>,
+    pub entries: Vec<RecordedEntry>,
     /// New segments, in order.
     pub segments: Vec<SegmentRecord>,
     /// Input requests to open. A wire key identifies one input request of a task: a withdrawn
@@ -101,6 +102,8 @@ pub struct Changes {
     pub withdrawn: Vec<String>,
     /// Journal keys of invalid input responses. The run repeats the requests under other wire keys.
     pub invalidated: Vec<String>,
+    /// Tags to add, as `key=value`. Ignored for a task that is not indexed.
+    pub tags: Vec<String>,
     /// Status message.
     pub status_message: Option<String>,
     /// Progress.
@@ -114,11 +117,12 @@ pub struct Changes {
 }
 
 setters!(Changes {
-    entries: Vec<(String, JournalEntry)>,
+    entries: Vec<RecordedEntry>,
     segments: Vec<SegmentRecord>,
     input_requests: Vec<NewInputRequest>,
     withdrawn: Vec<String>,
     invalidated: Vec<String>,
+    tags: Vec<String>,
     status_message: Option<String>,
     progress: Option<RawJson>,
     result_parts: Vec<ResultPart>,
@@ -141,6 +145,7 @@ impl Changes {
             + self.input_requests.len()
             + self.withdrawn.len()
             + self.invalidated.len()
+            + self.tags.len()
             + usize::from(self.status_message.is_some())
             + usize::from(self.progress.is_some())
             + self.result_parts.len()
@@ -161,36 +166,6 @@ impl Changes {
             || self.progress.is_some()
     }
 }
-
-/// An input request to store.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct NewInputRequest {
-    /// Journal key.
-    pub key: String,
-    /// Wire key.
-    pub name: String,
-    /// Request to the client; `None` if another system responds.
-    pub request: Option<InputRequest>,
-    /// Parties that may respond. Has no effect on an external event.
-    pub audience: Audience,
-    /// When the request times out.
-    pub due: Option<UnixMillis>,
-}
-
-impl NewInputRequest {
-    /// Creates an input request to the client without a timeout.
-    pub fn new(
-        key: impl Into<String>,
-        name: impl Into<String>,
-        request: Option<InputRequest>,
-    ) -> Self {
-        let audience = Audience::Client;
-        Self { key: key.into(), name: name.into(), request, audience, due: None }
-    }
-}
-
-setters!(NewInputRequest { audience: Audience, due: Option<UnixMillis> });
 
 /// Events of a leased task that its worker must process.
 #[derive(Clone, Debug, Default)]

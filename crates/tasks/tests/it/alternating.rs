@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlive_tasks::{
     delegate_store,
-    store::{OperatorStore, Store, WorkQueue},
+    store::{OperatorStore, PeopleStore, Store, WorkQueue},
 };
 
 /// Store that alternates between two handles with each call. Listeners subscribe to the first
@@ -33,6 +33,10 @@ delegate_store!(
         |store| store.next()
 );
 delegate_store!(impl<S: OperatorStore> OperatorStore for Alternating<S>: |store| store.next());
+delegate_store!(
+    impl<S: PeopleStore> TaskIndex, DecisionStore, DeliveryQueue, MetricStore for Alternating<S>:
+        |store| store.next()
+);
 
 impl<S: Store> WorkQueue for Alternating<S> {
     delegate_store!(claim, renew, release, commit, inbox, finish_cleanup: |store| store.next());

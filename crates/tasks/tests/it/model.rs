@@ -19,8 +19,8 @@ use outlive_tasks::{
     JournalEntry,
     store::{
         Changes, ClaimedTask, CleanupState, CreateOutcome, IdempotencyKey, InputSource, Lease,
-        MemoryStore, NewInputRequest, NewTask, SqliteOptions, SqliteStore, Store, StoreError,
-        Synchronous, TaskId, TaskOutcome, Transition, WorkerId,
+        MemoryStore, NewInputRequest, NewTask, RecordedEntry, SqliteOptions, SqliteStore, Store,
+        StoreError, Synchronous, TaskId, TaskOutcome, Transition, WorkerId,
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -258,7 +258,9 @@ impl Play {
             .entries(
                 entries
                     .iter()
-                    .map(|(key, value)| (key.clone(), JournalEntry::Value(raw(&json!(value)))))
+                    .map(|(key, value)| {
+                        RecordedEntry::new(key.as_str(), JournalEntry::Value(raw(&json!(value))))
+                    })
                     .collect(),
             )
             .input_requests(asked.collect())

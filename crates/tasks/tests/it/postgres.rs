@@ -2,9 +2,10 @@
 
 mod batches; // group commits, with failing operations
 mod connecting; // connections, and errors for those that fail
-mod lost_connections;
+mod lost_connections; // lost connections and read-only databases
 mod model; // random histories against the reference model
-mod replicas; // several stores on one database, and crashes of one // lost connections and read-only databases
+mod people; // lists, votes and deliveries
+mod replicas; // several stores on one database, and crashes of one
 
 use std::{
     env, process,
@@ -19,9 +20,9 @@ use outlive_tasks::{
     JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, KeyValueStore, Lease, NewInputRequest,
-        NewTask, Phase, PostgresOptions, PostgresStore, StoreMonitor, TaskId, TaskOutcome,
-        TaskStore, Transition, WorkQueue, WorkerId,
-        contract::{ContractBench, checks, operator_checks},
+        NewTask, Phase, PostgresOptions, PostgresStore, RecordedEntry, StoreMonitor, TaskId,
+        TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
+        contract::{ContractBench, checks, operator_checks, people_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -45,8 +46,8 @@ where
         running.spawn(async move {
             let bench = connected.await;
             let mut broken = Vec::new();
-            let all = checks().into_iter().chain(operator_checks());
-            for check in all.skip(number).step_by(AT_ONCE) {
+            let all = [checks(), operator_checks(), people_checks()].concat();
+            for check in all.into_iter().skip(number).step_by(AT_ONCE) {
                 // A separate task, because a failing check panics.
                 if tokio::spawn((check.run)(bench.clone())).await.is_err() {
                     broken.push(check.name);
@@ -69,7 +70,7 @@ async fn store_passes_contract() {
     keep_contract(|schema| async move {
         let store = Arc::new(schema.connect().await);
         let clock = Arc::clone(&store);
-        ContractBench::operated(store, move |span| clock.advance_clock(span))
+        ContractBench::people(store, move |span| clock.advance_clock(span))
     })
     .await;
 }
@@ -80,7 +81,7 @@ async fn two_alternating_replicas_pass_contract() {
         let handles = [schema.connect().await, schema.connect().await];
         let store = Arc::new(Alternating::new(handles));
         let clock = Arc::clone(&store);
-        ContractBench::operated(store, move |span| {
+        ContractBench::people(store, move |span| {
             clock.handles.iter().for_each(|handle| handle.advance_clock(span))
         })
     })
@@ -99,7 +100,7 @@ async fn acknowledged_writes_survive_reconnection() {
     let new = task("a").idempotency(Some(once.clone())).journal(journal);
     let lease = start(&store, new).await;
     let changes = Changes::default()
-        .entries(vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü\u{0}"]}))))])
+        .entries(vec![step("step", &json!({"x": [1, "ü\u{0}"]}))])
         .segments(vec![segment(0), segment(1)])
         .input_requests(vec![asked("q1"), asked("q2")])
         .status_message(Some("half way".to_owned()));
@@ -215,7 +216,7 @@ async fn texts_with_any_character_are_stored() {
     let new = task(odd).principal(odd.to_owned()).tool(odd.to_owned());
     let lease = start(&store, new).await;
     let changes = Changes::default()
-        .entries(vec![(odd.to_owned(), JournalEntry::Value(raw(&json!(odd))))])
+        .entries(vec![step(odd, &json!(odd))])
         .input_requests(vec![asked(odd)])
         .status_message(Some(odd.to_owned()));
     store.commit(&lease, &changes, &Transition::Continue).await.unwrap();
@@ -295,7 +296,7 @@ impl Schema {
     async fn empty(&self) {
         let empty =
             "TRUNCATE task, principal_quota, quota_release, journal_entry, segment, input_request,
-             bridged_call, key_value, audit_event, phase_change;
+             bridged_call, key_value, audit_event, phase_change, addressee, vote, tag, delivery, metric;
              UPDATE phase_count SET queued = 0, running = 0, parked = 0, ended = 0, quarantined = 0,
              bytes = 0";
         self.by_hand().await.batch_execute(empty).await.unwrap();
@@ -319,8 +320,10 @@ impl Schema {
                          FROM segment WHERE task = t.number), 0)
                      + coalesce((SELECT sum(octet_length(body))
                          FROM result_part WHERE task = t.number), 0)
-                     + coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body))
-                         FROM input_request WHERE task = t.number), 0) AS bytes FROM task t
+                     + coalesce((SELECT sum(bytes)
+                         FROM input_request WHERE task = t.number), 0)
+                     + coalesce((SELECT sum(vote_bytes(person, reason, channel))
+                         FROM vote WHERE task = t.number), 0) AS bytes FROM task t
                  UNION ALL SELECT principal, key_value_bytes(key, body) FROM key_value
                      WHERE principal IS NOT NULL) AS each GROUP BY principal) AS t
              FULL JOIN (SELECT principal, sum(bytes) AS bytes FROM (
@@ -339,9 +342,14 @@ impl Schema {
         let wrong = by_hand.query(wrong, &[]).await.unwrap();
         assert!(wrong.is_empty(), "tasks in each phase");
         let left = "SELECT task FROM journal_entry UNION ALL SELECT task FROM segment UNION ALL SELECT task FROM input_request
-             UNION ALL SELECT task FROM bridged_call EXCEPT SELECT number FROM task";
+             UNION ALL SELECT task FROM bridged_call UNION ALL SELECT task FROM vote
+             UNION ALL SELECT task FROM tag EXCEPT SELECT number FROM task";
         let left = by_hand.query(left, &[]).await.unwrap();
         assert!(left.is_empty(), "child rows without a task remain");
+        let listed = "SELECT a.task FROM addressee a LEFT JOIN input_request q
+             ON q.task = a.task AND q.wire_key = a.wire_key WHERE q.state IS DISTINCT FROM 0";
+        let listed = by_hand.query(listed, &[]).await.unwrap();
+        assert!(listed.is_empty(), "an inbox contains a settled request");
     }
 }
 
@@ -383,8 +391,11 @@ fn raw(value: &Value) -> RawJson {
 }
 
 fn entry(key: &str) -> Changes {
-    let entries = vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))];
-    Changes::default().entries(entries)
+    Changes::default().entries(vec![step(key, &json!(1))])
+}
+
+fn step(key: &str, value: &Value) -> RecordedEntry {
+    RecordedEntry::new(key, JournalEntry::Value(raw(value)))
 }
 
 fn segment(ordinal: u32) -> SegmentRecord {

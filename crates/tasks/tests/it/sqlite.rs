@@ -3,6 +3,7 @@
 mod batches; // group commits, with failing operations
 mod files; // opening files, and errors for those that fail
 mod full_disk; // full disks
+mod people; // inboxes, votes, tags and deliveries in a file
 mod shared; // two handles on one file, like those of two processes
 mod takeover; // reclaiming the tasks of killed processes
 
@@ -21,8 +22,9 @@ use outlive_tasks::{
     JournalEntry, JournalSnapshot, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputSource, Lease, NewInputRequest, NewTask,
-        Phase, SqliteStore, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue, WorkerId,
-        contract::{ContractBench, checks, operator_checks},
+        Phase, RecordedEntry, SqliteStore, TaskId, TaskOutcome, TaskStore, Transition, WorkQueue,
+        WorkerId,
+        contract::{ContractBench, checks, operator_checks, people_checks},
     },
 };
 use outlive_wire::{InputRequest, RawJson};
@@ -30,12 +32,12 @@ use serde_json::{Value, json, value::to_raw_value};
 
 #[tokio::test]
 async fn store_passes_contract() {
-    for check in checks().into_iter().chain(operator_checks()) {
+    for check in checks().into_iter().chain(operator_checks()).chain(people_checks()) {
         let folder = Folder::new();
         let store = Arc::new(SqliteStore::open(folder.file()).unwrap());
         let clock = Arc::clone(&store);
         println!("{}", check.name);
-        (check.run)(ContractBench::operated(store, move |span| clock.advance_clock(span))).await;
+        (check.run)(ContractBench::people(store, move |span| clock.advance_clock(span))).await;
         is_counted_right(&folder);
     }
 }
@@ -55,8 +57,14 @@ fn is_counted_right(folder: &Folder) {
             FROM task JOIN task_request ON task_request.task = task.number)
         + (SELECT coalesce(sum(octet_length(key) + octet_length(body)), 0) FROM journal_entry)
         + (SELECT coalesce(sum(octet_length(scope) + octet_length(body)), 0) FROM segment)
-        + (SELECT coalesce(sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body)), 0)
-            FROM input_request)
+        + (SELECT coalesce(sum(octet_length(wire_key) + octet_length(journal_key)
+            + CASE is_external WHEN 0 THEN octet_length(body) ELSE 0 END
+            + coalesce((SELECT sum(octet_length(value)) FROM json_tree(people)
+                WHERE type = 'text'), 0)
+            + coalesce(octet_length(binding ->> 'digest')
+                + octet_length(binding ->> 'definition'), 0)), 0) FROM input_request)
+        + (SELECT coalesce(sum(128 + octet_length(person) + octet_length(channel)
+            + coalesce(octet_length(reason), 0)), 0) FROM vote)
         + (SELECT coalesce(sum(octet_length(body)), 0) FROM result_part)
         + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM key_value
             WHERE principal IS NOT NULL)";
@@ -65,6 +73,11 @@ fn is_counted_right(folder: &Folder) {
     let wrong = "SELECT count(*) FROM task WHERE open <>
         (SELECT count(*) FROM input_request WHERE task = task.number AND state = 0)";
     assert_eq!(count(wrong), 0, "open input requests");
+    let wrong = "SELECT count(*) FROM addressee JOIN input_request USING (task, wire_key)
+        WHERE state <> 0 OR in_inbox = 0 OR addressee.opened_at <> input_request.opened_at";
+    assert_eq!(count(wrong), 0, "inboxes");
+    let tags = "SELECT count(*) FROM task, json_each(tags)";
+    assert_eq!(count("SELECT count(*) FROM tag"), count(tags), "tags");
 }
 
 #[tokio::test]
@@ -78,7 +91,10 @@ async fn acknowledged_writes_survive_reopening() {
     let new = task("a").idempotency(Some(once.clone())).journal(journal);
     let lease = start(&store, new).await;
     let changes = Changes::default()
-        .entries(vec![("step".to_owned(), JournalEntry::Value(raw(&json!({"x": [1, "ü"]}))))])
+        .entries(vec![RecordedEntry::new(
+            "step",
+            JournalEntry::Value(raw(&json!({"x": [1, "ü"]}))),
+        )])
         .segments(vec![segment(0), segment(1)])
         .input_requests(vec![asked("q1"), asked("q2")])
         .status_message(Some("half way".to_owned()));
@@ -128,7 +144,7 @@ async fn repeated_commit_is_stored_once() {
     let store = SqliteStore::open(folder.file()).unwrap();
     let lease = start(&store, task("a")).await;
     let changes = Changes::default()
-        .entries(vec![("step".to_owned(), JournalEntry::Value(raw(&json!(1))))])
+        .entries(vec![RecordedEntry::new("step", JournalEntry::Value(raw(&json!(1))))])
         .segments(vec![segment(0), segment(1)])
         .input_requests(vec![asked("q")]);
     for _ in 0..2 {

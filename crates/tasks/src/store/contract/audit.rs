@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::bench::{ContractBench, RETENTION, promises};
+use super::bench::{ContractBench, OWNER, RETENTION, promises};
 use crate::store::{AuditEvent, AuditRecord};
 
 promises![
@@ -19,12 +19,7 @@ promises![
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn event(task: &str, what: &str) -> AuditEvent {
-    AuditEvent {
-        task: task.to_owned(),
-        principal: super::bench::OWNER.to_owned(),
-        action: what.to_owned(),
-        reason: None,
-    }
+    AuditEvent::new(task, OWNER, what)
 }
 
 impl ContractBench {
@@ -53,11 +48,13 @@ async fn audit_events_are_read_in_order(bench: ContractBench) {
 }
 
 async fn audit_events_are_read_unchanged(bench: ContractBench) {
-    let odd = AuditEvent { reason: Some("ü \"'\n".to_owned()), ..event("ü/#\\", "task-ended") };
+    let odd = event("ü/#\\", "task-ended")
+        .reason(Some("ü \"'\n".to_owned()))
+        .worker(Some("wörker-1".to_owned()));
     bench.record(vec![odd.clone(), event("a", "b")]).await;
     let events = bench.audit(None, 0, 100).await;
     assert_eq!(events[0].event, odd);
-    assert_eq!(events[1].event.reason, None);
+    assert_eq!((&events[1].event.reason, &events[1].event.worker), (&None, &None));
 }
 
 async fn audit_read_with_task_returns_its_events(bench: ContractBench) {

@@ -6,8 +6,9 @@ use outlive_wire::{InputRequest, RawJson};
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::store::{
-    Audience, Changes, ClaimedTask, CreateOutcome, InputSource, Lease, NewInputRequest, NewTask,
-    OperatorStore, Store, TaskId, TaskOutcome, TaskRecord, Transition, WorkerId,
+    Changes, ClaimedTask, CreateOutcome, InputSource, Lease, NewInputRequest, NewTask,
+    OperatorStore, PeopleStore, RecordedEntry, Store, TaskId, TaskOutcome, TaskRecord, Transition,
+    WorkerId,
 };
 use crate::{JournalEntry, JournalSnapshot};
 
@@ -16,6 +17,7 @@ use crate::{JournalEntry, JournalSnapshot};
 pub struct ContractBench {
     pub(super) store: Arc<dyn Store>,
     operated: Option<Arc<dyn OperatorStore>>,
+    people: Option<Arc<dyn PeopleStore>>,
     advance: Arc<dyn Fn(Duration) + Send + Sync>,
 }
 
@@ -47,7 +49,7 @@ pub(super) const MAX_TTL: Duration = Duration::from_secs(7200);
 impl ContractBench {
     /// Creates a bench from a store and a function that advances its clock.
     pub fn new(store: Arc<dyn Store>, advance: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        Self { store, operated: None, advance: Arc::new(advance) }
+        Self { store, operated: None, people: None, advance: Arc::new(advance) }
     }
 
     /// Creates a bench from an operator store and a function that advances its clock.
@@ -59,8 +61,21 @@ impl ContractBench {
         Self { operated, ..Self::new(store, advance) }
     }
 
+    /// Creates a bench from a people store and a function that advances its clock.
+    pub fn people(
+        store: Arc<dyn PeopleStore>,
+        advance: impl Fn(Duration) + Send + Sync + 'static,
+    ) -> Self {
+        let people = Some(Arc::clone(&store));
+        Self { people, ..Self::operated(store, advance) }
+    }
+
     pub(super) fn operator(&self) -> &dyn OperatorStore {
         self.operated.as_deref().expect("operator checks require `ContractBench::operated`")
+    }
+
+    pub(super) fn for_people(&self) -> &Arc<dyn PeopleStore> {
+        self.people.as_ref().expect("checks for people require `ContractBench::people`")
     }
 
     pub(super) fn advance(&self, span: Duration) {
@@ -150,23 +165,11 @@ pub(super) fn worker(name: &str) -> WorkerId {
 }
 
 pub(super) fn task(id: &str) -> NewTask {
-    NewTask {
-        id: TaskId::new(id),
-        principal: OWNER.to_owned(),
-        tool: "deploy".to_owned(),
-        origin: "modern".to_owned(),
-        listed: true,
-        request: raw(&json!({"name": "deploy", "text": "ü\n"})),
-        ttl: Some(TTL),
-        max_ttl: MAX_TTL,
-        journal: JournalSnapshot::default(),
-        worker: None,
-        idempotency: None,
-        clean_up: false,
-        quota: 1_000,
-        max_bytes: u64::MAX,
-        bridge: None,
-    }
+    let request = raw(&json!({"name": "deploy", "text": "ü\n"}));
+    NewTask::new(TaskId::new(id), OWNER, "deploy", "modern", request)
+        .ttl(Some(TTL))
+        .max_ttl(MAX_TTL)
+        .quota(1_000)
 }
 
 pub(super) fn raw(value: &Value) -> RawJson {
@@ -179,17 +182,11 @@ pub(super) fn value(json: &Value) -> JournalEntry {
 
 #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
 pub(super) fn entry(key: &str, json: Value) -> Changes {
-    Changes { entries: vec![(key.to_owned(), value(&json))], ..Changes::default() }
+    Changes { entries: vec![RecordedEntry::new(key, value(&json))], ..Changes::default() }
 }
 
 pub(super) fn question(key: &str, name: &str) -> NewInputRequest {
-    NewInputRequest {
-        key: key.to_owned(),
-        name: name.to_owned(),
-        request: Some(InputRequest::ListRoots),
-        audience: Audience::Client,
-        due: None,
-    }
+    NewInputRequest::new(key, name, Some(InputRequest::ListRoots))
 }
 
 pub(super) fn ask(questions: &[(&str, &str)]) -> Changes {

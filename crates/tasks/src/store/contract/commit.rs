@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::bench::{
-    ContractBench, LEASE, OWNER, RETENTION, ask, done, entry, promises, raw, recorded, value,
+    ContractBench, LEASE, OWNER, RETENTION, ask, done, entry, promises, raw, recorded,
 };
 use crate::{
     SegmentRecord,
@@ -227,11 +227,12 @@ async fn commit_is_atomic(bench: ContractBench) {
     let lease = bench.start("a", "v").await;
     bench.store.release(&lease.worker).await.expect("release succeeds");
     let changes = Changes {
-        entries: vec![("k".to_owned(), value(&json!(1)))],
+        entries: entry("k", json!(1)).entries,
         segments: vec![SegmentRecord { scope: String::new(), ordinal: 0, block: raw(&json!(1)) }],
         input_requests: vec![super::bench::question("q", "q")],
         withdrawn: Vec::new(),
         invalidated: Vec::new(),
+        tags: Vec::new(),
         status_message: Some("gone".to_owned()),
         progress: Some(raw(&json!(1))),
         result_parts: Vec::new(),

@@ -1,8 +1,9 @@
 //! The list of all checks.
 
 use super::{
-    abandon, audience, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create, end,
-    external_events, key_value, operator, quarantine, respond, results, stats, waiting,
+    abandon, audience, audit, bench::Check, bridge, budgets, claim, cleanup, commit, create,
+    decision_store, delivery_queue, end, end_audit, external_events, inbox, key_value,
+    metric_store, operator, quarantine, respond, results, stats, task_index, timeline, waiting,
 };
 
 /// Returns the checks of [`Store`](super::super::Store).
@@ -22,6 +23,7 @@ pub fn checks() -> Vec<Check> {
         stats::CHECKS,
         key_value::CHECKS,
         audit::CHECKS,
+        end_audit::CHECKS,
         budgets::CHECKS,
         bridge::CHECKS,
         abandon::CHECKS,
@@ -33,4 +35,18 @@ pub fn checks() -> Vec<Check> {
 /// [`ContractBench::operated`](super::ContractBench::operated).
 pub fn operator_checks() -> Vec<Check> {
     operator::CHECKS.to_vec()
+}
+
+/// Returns the checks of [`PeopleStore`](super::super::PeopleStore). They require a
+/// [`ContractBench::people`](super::ContractBench::people).
+pub fn people_checks() -> Vec<Check> {
+    [
+        task_index::CHECKS,
+        timeline::CHECKS,
+        inbox::CHECKS,
+        decision_store::CHECKS,
+        delivery_queue::CHECKS,
+        metric_store::CHECKS,
+    ]
+    .concat()
 }

@@ -1,5 +1,5 @@
-//! The contract of [`Store`](super::Store) and [`OperatorStore`](super::OperatorStore), as checks
-//! that any store can run.
+//! The contract of [`Store`](super::Store), [`OperatorStore`](super::OperatorStore) and
+//! [`PeopleStore`](super::PeopleStore), as checks that any store can run.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -25,16 +25,23 @@ mod claim;
 mod cleanup;
 mod commit;
 mod create;
+mod decision_store;
+mod delivery_queue;
 mod end;
+mod end_audit;
 mod external_events;
+mod inbox;
 mod key_value;
 mod list;
+mod metric_store;
 mod operator;
 mod quarantine;
 mod respond;
 mod results;
 mod stats;
+mod task_index;
+mod timeline;
 mod waiting;
 
 pub use bench::{Check, ContractBench};
-pub use list::{checks, operator_checks};
+pub use list::{checks, operator_checks, people_checks};

@@ -10,14 +10,15 @@ use super::{
         task, worker,
     },
     bridge::bridged,
+    end_audit::audited,
     quarantine::{self, HOLD},
 };
 use crate::{
     JournalEntry, SegmentRecord,
     store::{
         Changes, CreateOutcome, IdempotencyKey, InputRequestState, Lease, ListCursor, NewTask,
-        OutcomeKind, Phase, PurgeOutcome, RetryOutcome, StoreError, TaskDetail, TaskFilter, TaskId,
-        TaskOutcome, TaskSummary, Transition, UnixMillis,
+        OutcomeKind, Phase, PurgeOutcome, RecordedEntry, RetryOutcome, StoreError, TaskDetail,
+        TaskFilter, TaskId, TaskOutcome, TaskSummary, Transition, UnixMillis,
     },
 };
 
@@ -35,6 +36,7 @@ promises![
     retry_of_ended_task_is_rejected,
     retry_of_task_that_is_not_quarantined_is_rejected,
     purge_of_open_task_requires_force,
+    purge_of_open_task_appends_no_end_event,
     purge_with_pending_cleanup_requires_force,
     purge_deletes_all_data_of_task,
     purge_ended_deletes_tasks_ended_before_time,
@@ -48,20 +50,20 @@ impl ContractBench {
         self.operator().tasks(&filter, None, 100).await.expect("read succeeds")
     }
 
-    async fn inspect(&self, id: &str) -> TaskDetail {
+    pub(super) async fn inspect(&self, id: &str) -> TaskDetail {
         let found = self.operator().inspect(&TaskId::new(id)).await.expect("read succeeds");
         found.unwrap_or_else(|| panic!("task {id} does not exist"))
     }
 
-    async fn retry(&self, id: &str) -> Option<RetryOutcome> {
+    pub(super) async fn retry(&self, id: &str) -> Option<RetryOutcome> {
         self.operator().retry(&TaskId::new(id)).await.expect("operation succeeds")
     }
 
-    async fn purge(&self, id: &str, force: bool) -> Option<PurgeOutcome> {
+    pub(super) async fn purge(&self, id: &str, force: bool) -> Option<PurgeOutcome> {
         self.operator().purge(&TaskId::new(id), force).await.expect("operation succeeds")
     }
 
-    async fn now(&self) -> UnixMillis {
+    pub(super) async fn now(&self) -> UnixMillis {
         self.queue("clock").await;
         let now = self.view("clock").await.created_at;
         let gone = self.purge("clock", true).await;
@@ -210,7 +212,8 @@ async fn inspect_returns_all_data_of_task(bench: ContractBench) {
 async fn inspect_keeps_secret_entries_marked(bench: ContractBench) {
     let lease = bench.start("t", "w").await;
     let secret = JournalEntry::Secret(raw(&json!("hunter2")));
-    let changes = Changes { entries: vec![("token".to_owned(), secret)], ..Changes::default() };
+    let changes =
+        Changes { entries: vec![RecordedEntry::new("token", secret)], ..Changes::default() };
     bench.write(&lease, changes).await;
     let shown = bench.inspect("t").await;
     assert!(matches!(shown.entries["token"], JournalEntry::Secret(_)), "{:?}", shown.entries);
@@ -315,6 +318,14 @@ async fn purge_of_open_task_requires_force(bench: ContractBench) {
             .expect("renewal succeeds")
             .is_empty()
     );
+}
+
+async fn purge_of_open_task_appends_no_end_event(bench: ContractBench) {
+    bench.store.create(audited(task("t"))).await.expect("create succeeds");
+    let gone = PurgeOutcome::Purged(OWNER.to_owned(), Phase::Queued);
+    assert_eq!(bench.purge("t", true).await, Some(gone));
+    let events = bench.store.read(None, 0, 10).await.expect("read succeeds");
+    assert!(events.is_empty(), "{events:?}");
 }
 
 async fn purge_with_pending_cleanup_requires_force(bench: ContractBench) {

@@ -2,7 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::store::{AuditEvent, AuditRecord, UnixMillis};
+use super::row::Row;
+use crate::{
+    store::{AuditEvent, AuditRecord, UnixMillis},
+    time::millis,
+};
 
 /// Audit events, oldest first, each with the time of its expiry.
 #[derive(Default)]
@@ -26,6 +30,13 @@ impl AuditEvents {
         }
         let surplus = (self.events.len() as u64).saturating_sub(max_events);
         self.events.drain(..usize::try_from(surplus).unwrap_or(usize::MAX));
+    }
+
+    /// Appends the event of the end of a task, if the task has one.
+    pub(super) fn end(&mut self, row: &Row) {
+        let (Some(audit), Some(outcome)) = (&row.end_audit, &row.outcome) else { return };
+        let event = audit.event(&row.principal, outcome.kind());
+        self.append(vec![event], (row.updated, millis(audit.retention)), u64::MAX);
     }
 
     pub(super) fn read(&self, task: Option<&str>, after: u64, limit: usize) -> Vec<AuditRecord> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::{MemoryStore, done, locked};
+use super::state::{MemoryStore, done};
 use crate::{
     store::{AuditEvent, AuditLog, AuditRecord, StoreFuture},
     time::millis,
@@ -15,7 +15,7 @@ impl AuditLog for MemoryStore {
         retention: Duration,
         max_events: u64,
     ) -> StoreFuture<'_, ()> {
-        locked(&self.events).append(events, (self.now(), millis(retention)), max_events);
+        self.lock().audit_events.append(events, (self.now(), millis(retention)), max_events);
         done(Ok(()))
     }
 
@@ -25,6 +25,6 @@ impl AuditLog for MemoryStore {
         after: u64,
         limit: usize,
     ) -> StoreFuture<'a, Vec<AuditRecord>> {
-        done(Ok(locked(&self.events).read(task, after, limit)))
+        done(Ok(self.lock().audit_events.read(task, after, limit)))
     }
 }

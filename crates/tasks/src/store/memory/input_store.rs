@@ -1,7 +1,7 @@
 //! [`InputStore`] of the memory store.
 
 use super::{
-    row::InputRow,
+    input_row::InputRow,
     state::{MemoryStore, done},
 };
 use crate::store::{InputDetail, InputStore, StoreFuture, TaskId};

@@ -3,13 +3,13 @@
 use outlive_wire::RawJson;
 
 use super::{
-    row::{InputRow, Row, State},
+    input_row::InputRow,
+    row::Row,
     state::{MemoryStore, done, locked},
 };
 use crate::store::{
-    ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, Phase,
-    PurgeOutcome, RetryOutcome, StoreFuture, TaskDetail, TaskFilter, TaskId, TaskSummary,
-    UnixMillis,
+    ChangeSource, ListCursor, OperatorStore, Phase, PurgeOutcome, RetryOutcome, StoreFuture,
+    TaskDetail, TaskFilter, TaskId, TaskSummary, UnixMillis,
 };
 
 impl OperatorStore for MemoryStore {
@@ -110,7 +110,7 @@ impl Row {
         self.phase == Phase::Ended && self.due.is_some()
     }
 
-    fn overseen(&self, id: &TaskId) -> TaskSummary {
+    pub(super) fn overseen(&self, id: &TaskId) -> TaskSummary {
         TaskSummary {
             view: self.view(id),
             principal: self.principal.clone(),
@@ -130,24 +130,9 @@ impl Row {
             entries: self.journal.entries.clone(),
             input_requests: self.input_requests.iter().map(InputRow::to_record).collect(),
             segments: self.journal.segments.len() as u64,
-        }
-    }
-}
-
-impl InputRow {
-    fn to_record(&self) -> InputRequestRecord {
-        let asked = self.asked.clone();
-        InputRequestRecord {
-            key: asked.key,
-            name: asked.name,
-            request: asked.request,
-            audience: asked.audience,
-            due: asked.due,
-            state: match self.state {
-                State::Open => InputRequestState::Open,
-                State::Answered => InputRequestState::Answered,
-                State::Withdrawn => InputRequestState::Withdrawn,
-            },
+            person: self.person.clone(),
+            rerun_of: self.rerun_of.clone(),
+            tags: self.tags.iter().cloned().collect(),
         }
     }
 }

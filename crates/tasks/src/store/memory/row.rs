@@ -1,19 +1,20 @@
 //! One task in memory, and all its state transitions.
 
 use std::{
-    collections::{BTreeMap, HashSet, btree_map::Entry as MapEntry},
+    collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry as MapEntry},
     sync::Arc,
     time::Duration,
 };
 
 use outlive_wire::RawJson;
 
+use super::input_row::InputRow;
 use crate::{
-    JournalEntry, JournalSnapshot, SegmentRecord,
+    JournalSnapshot, SegmentRecord,
     store::{
-        CancelOutcome, Changes, CleanupState, IdempotencyKey, Inbox, InputSource, Lease,
-        NewInputRequest, NewTask, OpenInput, PageLimit, Phase, StoredSegments, TaskId, TaskOutcome,
-        TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
+        CancelOutcome, Changes, CleanupState, EndAudit, IdempotencyKey, Lease, MAX_TAGS, NewTask,
+        PageLimit, Phase, RecordedEntry, StoredSegments, Subscription, TaskEvent, TaskId,
+        TaskOutcome, TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
     },
     time::millis,
 };
@@ -57,50 +58,48 @@ pub(super) struct Row {
     pub(super) bytes: usize,
     /// Idempotency key of the task.
     pub(super) once: Option<IdempotencyKey>,
+    pub(super) person: Option<String>,
+    /// Whether lists by tool, person and tag contain the task.
+    pub(super) indexed: bool,
+    pub(super) rerun_of: Option<TaskId>,
+    pub(super) tags: BTreeSet<String>,
+    /// Times of the journal entries of an indexed task, by key.
+    pub(super) times: BTreeMap<String, EntryTime>,
+    pub(super) notify: Vec<Subscription>,
+    pub(super) end_audit: Option<EndAudit>,
+    /// Events of the current change, which become deliveries with it.
+    pub(super) events: Vec<Event>,
 }
 
-pub(super) struct InputRow {
-    pub(super) asked: NewInputRequest,
-    pub(super) state: State,
+/// Time and duration of a journal entry.
+#[derive(Clone, Copy)]
+pub(super) struct EntryTime {
+    pub(super) recorded_at: UnixMillis,
+    pub(super) duration: Option<Duration>,
 }
 
-#[derive(PartialEq, Eq)]
-pub(super) enum State {
-    Open,
-    Answered,
-    Withdrawn,
-}
-
-impl InputRow {
-    /// Returns whether the request is open and a source may respond to it.
-    fn accepts(&self, from: InputSource) -> bool {
-        let allowed = match self.asked.request {
-            Some(_) => self.asked.audience.allows(from),
-            None => from == InputSource::External,
-        };
-        self.state == State::Open && allowed
-    }
-
-    /// Returns the request in the form for readers, if it is an open request to the client.
-    pub(super) fn open(&self) -> Option<OpenInput> {
-        let NewInputRequest { name, request, audience, due, .. } = &self.asked;
-        let request = request.clone().filter(|_| self.state == State::Open)?;
-        Some(OpenInput { name: name.clone(), request, audience: audience.clone(), due: *due })
-    }
+/// An event that targets are notified of.
+pub(super) struct Event {
+    pub(super) event: TaskEvent,
+    /// Wire key of the input request; `None` for an event of the task itself.
+    pub(super) input_request: Option<String>,
+    pub(super) at: UnixMillis,
 }
 
 impl Row {
     /// Creates the row of a new task that counts `bytes`.
     pub(super) fn new(task: NewTask, now: UnixMillis, bytes: usize) -> Self {
-        let lease = task.worker.as_ref().map(|(_, lease)| *lease);
-        Self {
+        let (phase, due) = first_phase(&task, now);
+        let is_leased = phase == Phase::Running;
+        let tags = task.tags.into_iter().filter(|_| task.indexed).take(MAX_TAGS).collect();
+        let mut row = Self {
             principal: task.principal,
             kind: task.tool,
             origin: task.origin,
             listed: task.listed,
             acknowledged: task.bridge.is_none(),
             request: task.request,
-            phase: if lease.is_some() { Phase::Running } else { Phase::Queued },
+            phase,
             outcome: None,
             kept: None,
             created: now,
@@ -108,22 +107,36 @@ impl Row {
             lifetime: Lifetime { ttl: task.ttl.map(millis), max: millis(task.max_ttl) },
             ttl: task.ttl.map(millis),
             purge: None,
-            message: None,
+            message: task.status_message,
             progress: None,
             clean_up: task.clean_up,
             cancel_requested: None,
             owner: task.worker.map(|(worker, _)| worker),
-            epoch: u64::from(lease.is_some()),
-            due: Some(lease.map_or(now, |lease| now.saturating_add(millis(lease)))),
-            begun: lease.is_some(),
+            epoch: u64::from(is_leased),
+            due,
+            begun: is_leased,
             crashes: 0,
             emitted: task.journal.segments.iter().map(SegmentRecord::place).collect(),
             journal: task.journal,
             input_requests: Vec::new(),
             result_parts: BTreeMap::new(),
-            bytes,
+            bytes: 0,
             once: task.idempotency,
+            person: task.person,
+            indexed: task.indexed,
+            rerun_of: task.rerun_of,
+            tags,
+            times: BTreeMap::new(),
+            notify: task.notify,
+            end_audit: task.end_audit,
+            events: Vec::new(),
+        };
+        for asked in task.input_requests {
+            row.ask(asked, now);
         }
+        row.settle(0, now);
+        row.bytes = bytes;
+        row
     }
 
     pub(super) fn is_held_by(&self, lease: &Lease) -> bool {
@@ -147,17 +160,35 @@ impl Row {
         self.updated = now.max(self.updated + 1);
     }
 
+    /// Adds an event for the targets that subscribe to it.
+    pub(super) fn emit(&mut self, event: TaskEvent, input_request: Option<String>, at: UnixMillis) {
+        if self.notify.iter().any(|subscription| subscription.event == event) {
+            self.events.push(Event { event, input_request, at });
+        }
+    }
+
+    /// Records a journal entry. Returns `false` if its key has an entry.
+    pub(super) fn record(&mut self, new: RecordedEntry, now: UnixMillis) -> bool {
+        let RecordedEntry { key, entry, duration } = new;
+        let MapEntry::Vacant(free) = self.journal.entries.entry(key) else { return false };
+        self.bytes += budget::journal_entry(free.key(), &entry);
+        if self.indexed {
+            self.times.insert(free.key().clone(), EntryTime { recorded_at: now, duration });
+        }
+        free.insert(entry);
+        true
+    }
+
     pub(super) fn apply(&mut self, changes: Changes, now: UnixMillis) {
         let open = self.count_open();
         for key in &changes.invalidated {
             if let Some(entry) = self.journal.entries.remove(key) {
                 self.bytes -= budget::journal_entry(key, &entry);
+                self.times.remove(key);
             }
         }
-        for (key, entry) in changes.entries {
-            if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
-                self.bytes += budget::journal_entry(free.key(), &entry);
-                free.insert(entry);
+        for entry in changes.entries {
+            if self.record(entry, now) {
                 self.crashes = 0;
             }
         }
@@ -168,11 +199,12 @@ impl Row {
             }
         }
         for asked in changes.input_requests {
-            self.ask(asked);
+            self.ask(asked, now);
         }
-        for input in &mut self.input_requests {
-            if changes.withdrawn.contains(&input.asked.name) && input.state == State::Open {
-                input.state = State::Withdrawn;
+        self.withdraw(|asked| changes.withdrawn.contains(&asked.name), now);
+        for tag in changes.tags {
+            if self.indexed && self.tags.len() < MAX_TAGS {
+                self.tags.insert(tag);
             }
         }
         self.bytes += budget::result_parts(&changes.result_parts);
@@ -195,16 +227,10 @@ impl Row {
         let freed = entries.iter().filter(|(key, _)| is_forgotten(key));
         let freed: usize = freed.map(|(key, entry)| budget::journal_entry(key, entry)).sum();
         let is_new = |key| !entries.contains_key(key) || is_forgotten(key);
-        let recorded = changes.entries.iter().filter(|(key, _)| is_new(key));
-        let recorded = recorded.map(|(key, entry)| budget::journal_entry(key, entry));
+        let recorded = changes.entries.iter().filter(|new| is_new(&new.key));
+        let recorded = recorded.map(|new| budget::journal_entry(&new.key, &new.entry));
         let emitted = changes.segments.iter().filter(|one| !self.emitted.contains(&one.place()));
-        let asked = changes.input_requests.iter().map(|asked| match self.asked(&asked.name) {
-            Some(known) if known.state == State::Withdrawn => {
-                budget::input_request(asked).saturating_sub(budget::input_request(&known.asked))
-            }
-            Some(_) => 0,
-            None => budget::input_request(asked),
-        });
+        let asked = self.growth_of_requests(changes);
         let outcome = match then {
             Transition::End { outcome, .. } => budget::outcome_need(budget::outcome_bytes(outcome)),
             _ => 0,
@@ -212,58 +238,6 @@ impl Row {
         let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
         let parts = budget::result_parts(&changes.result_parts);
         (stored + parts + outcome).saturating_sub(freed)
-    }
-
-    /// Returns the number of bytes that the accepted responses add.
-    pub(super) fn growth_of_answers(
-        &self,
-        from: InputSource,
-        answers: &[(String, RawJson)],
-    ) -> usize {
-        let taken = answers.iter().filter_map(|(name, answer)| {
-            let input = self.asked(name).filter(|input| input.accepts(from))?;
-            let answer = JournalEntry::Answer(answer.clone());
-            Some(budget::journal_entry(&input.asked.key, &answer))
-        });
-        if self.phase == Phase::Ended { 0 } else { taken.sum() }
-    }
-
-    pub(super) fn asked(&self, name: &str) -> Option<&InputRow> {
-        self.input_requests.iter().find(|input| input.asked.name == name)
-    }
-
-    /// Opens an input request. A withdrawn request is opened again, with a new position.
-    fn ask(&mut self, asked: NewInputRequest) {
-        let known = self.input_requests.iter().position(|input| input.asked.name == asked.name);
-        match known {
-            Some(index) if self.input_requests[index].state == State::Withdrawn => {
-                let withdrawn = self.input_requests.remove(index);
-                self.bytes -= budget::input_request(&withdrawn.asked);
-            }
-            Some(_) => return,
-            None => {}
-        }
-        self.bytes += budget::input_request(&asked);
-        self.input_requests.push(InputRow { asked, state: State::Open });
-    }
-
-    fn open(&self) -> impl Iterator<Item = &InputRow> {
-        self.input_requests.iter().filter(|input| input.state == State::Open)
-    }
-
-    fn count_open(&self) -> usize {
-        self.open().count()
-    }
-
-    /// Updates the TTL after a change in the number of open input requests. `before` is the former
-    /// number.
-    fn settle(&mut self, before: usize, now: UnixMillis) {
-        // A response does not shorten a quarantine.
-        if self.kept.is_some() {
-            return;
-        }
-        let (open, elapsed) = ((before, self.count_open()), now.saturating_sub(self.created));
-        self.ttl = self.lifetime.when_asked(self.ttl, open, elapsed);
     }
 
     pub(super) fn park(&mut self, due: Option<UnixMillis>, seen: usize, now: UnixMillis) {
@@ -283,6 +257,7 @@ impl Row {
             return;
         }
         (self.phase, self.due, self.kept) = (Phase::Quarantined, None, Some(outcome));
+        self.emit(TaskEvent::TaskQuarantined, None, now);
         let held = now.saturating_sub(self.created).saturating_add(millis(hold));
         self.ttl = self.ttl.map(|ttl| ttl.max(held));
     }
@@ -299,20 +274,6 @@ impl Row {
             false => ttl.saturating_add(elapsed),
         });
         self.touch(now);
-    }
-
-    pub(super) fn answers(&self) -> impl Iterator<Item = (&String, &RawJson)> {
-        self.journal.entries.iter().filter_map(|(key, entry)| match entry {
-            JournalEntry::Answer(raw) => Some((key, raw)),
-            _ => None,
-        })
-    }
-
-    pub(super) fn heard(&self) -> Inbox {
-        Inbox {
-            answers: self.answers().map(|(key, raw)| (key.clone(), raw.clone())).collect(),
-            cancel_requested: self.cancel_requested.is_some(),
-        }
     }
 
     /// Returns when an open task expires, or when an ended task without a pending cleanup is
@@ -337,11 +298,8 @@ impl Row {
         self.phase = Phase::Ended;
         self.bytes += budget::outcome_bytes(&outcome);
         self.outcome = Some(outcome);
-        for input in &mut self.input_requests {
-            if input.state == State::Open {
-                input.state = State::Withdrawn;
-            }
-        }
+        self.withdraw(|_| true, now);
+        self.emit(TaskEvent::TaskEnded, None, now);
         self.settle(open, now);
         self.kept = None;
         // A task that ends late stays readable for its retention.
@@ -383,45 +341,9 @@ impl Row {
             && !self.outcome.as_ref().is_some_and(TaskOutcome::needs_cleanup)
     }
 
-    pub(super) fn requires_input(&self) -> bool {
-        self.count_open() > 0
-    }
-
     /// Returns whether the task has ended and its cleanup is not pending.
     pub(super) fn is_over(&self) -> bool {
         self.phase == Phase::Ended && self.due.is_none()
-    }
-
-    pub(super) fn take_answers(
-        &mut self,
-        from: InputSource,
-        answers: Vec<(String, RawJson)>,
-        now: UnixMillis,
-    ) -> usize {
-        let open = self.count_open();
-        let mut taken = 0;
-        for (name, answer) in answers {
-            let asked =
-                self.input_requests.iter_mut().find(|it| it.asked.name == name && it.accepts(from));
-            let Some(input) = asked else { continue };
-            input.state = State::Answered;
-            let key = input.asked.key.clone();
-            if let MapEntry::Vacant(free) = self.journal.entries.entry(key) {
-                let answer = JournalEntry::Answer(answer);
-                self.bytes += budget::journal_entry(free.key(), &answer);
-                free.insert(answer);
-            }
-            taken += 1;
-        }
-        if taken > 0 {
-            if self.phase == Phase::Parked {
-                self.phase = Phase::Queued;
-                self.due = Some(now);
-            }
-            self.settle(open, now);
-            self.touch(now);
-        }
-        taken
     }
 
     /// Returns the journal that a run replays.
@@ -458,7 +380,8 @@ impl Row {
             bytes += segment.block.get().len();
             blocks.push(segment.block.clone());
         }
-        let (ended, asks) = (self.phase == Phase::Ended, self.count_open() > 0);
+        let asks = self.open().any(|input| !input.asked.audience.is_people());
+        let ended = self.phase == Phase::Ended;
         StoredSegments { blocks, last: all.len() as u64, ended, input_required: asks }
     }
 
@@ -478,5 +401,14 @@ impl Row {
             cancel_requested: self.cancel_requested,
             acknowledged: self.acknowledged,
         }
+    }
+}
+
+/// Returns the phase of a new task, and when a worker must claim it.
+fn first_phase(task: &NewTask, now: UnixMillis) -> (Phase, Option<UnixMillis>) {
+    match &task.worker {
+        Some((_, lease)) => (Phase::Running, Some(now.saturating_add(millis(*lease)))),
+        None if task.input_requests.is_empty() => (Phase::Queued, Some(now)),
+        None => (Phase::Parked, task.input_requests.iter().filter_map(|asked| asked.due).min()),
     }
 }

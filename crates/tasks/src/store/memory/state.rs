@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::{audit_events::AuditEvents, key_values::KeyValues, table::Tasks};
+use super::{key_values::KeyValues, metrics::Metrics, table::Tasks};
 use crate::{
     store::{ChangeListener, ChangeSource, StoreError, StoreFuture, TaskId, UnixMillis},
     time::{millis, wall_clock},
@@ -22,7 +22,7 @@ pub struct MemoryStore {
     // Std mutexes: no code awaits while one is locked. `key_values` is locked before `tasks`.
     tasks: Mutex<Tasks>,
     pub(super) key_values: Mutex<KeyValues>,
-    pub(super) events: Mutex<AuditEvents>,
+    pub(super) metrics: Mutex<Metrics>,
     pub(super) listeners: Mutex<Vec<ChangeListener>>,
     /// Offset that tests have added to the clock, in milliseconds.
     advanced: AtomicU64,

@@ -5,7 +5,7 @@ use std::{
     ops::Bound,
 };
 
-use super::{calls::Calls, row::Row};
+use super::{audit_events::AuditEvents, calls::Calls, deliveries::Deliveries, row::Row};
 use crate::store::{
     Changes, Claim, CreateOutcome, IdempotencyKey, Lease, ListCursor, Phase, TaskId, Transition,
     UnixMillis, WorkerId, claim::Taken,
@@ -28,8 +28,16 @@ pub(super) struct Tasks {
     /// Stored bytes per principal.
     bytes: HashMap<String, usize>,
     phases: HashMap<Phase, u64>,
+    /// Indexed tasks by the time of their creation.
+    indexed: BTreeSet<(UnixMillis, TaskId)>,
+    /// Tasks with an open input request.
+    asking: BTreeSet<TaskId>,
+    /// Tasks with a vote.
+    voted: BTreeSet<TaskId>,
     /// Bridged calls.
     pub(super) calls: Calls,
+    pub(super) deliveries: Deliveries,
+    pub(super) audit_events: AuditEvents,
 }
 
 /// Index keys of a row that can change.
@@ -40,6 +48,8 @@ struct Place {
     owner: Option<WorkerId>,
     phase: Phase,
     bytes: usize,
+    asks: bool,
+    has_votes: bool,
 }
 
 impl Place {
@@ -50,6 +60,8 @@ impl Place {
             owner: row.owner.clone(),
             phase: row.phase,
             bytes: row.bytes,
+            asks: row.requires_input(),
+            has_votes: row.input_requests.iter().any(|input| !input.votes.is_empty()),
         }
     }
 }
@@ -72,7 +84,11 @@ impl Tasks {
         })
     }
 
-    pub(super) fn insert(&mut self, id: TaskId, row: Row) {
+    pub(super) fn insert(&mut self, id: TaskId, mut row: Row) {
+        self.deliveries.add(&id, &mut row);
+        if row.indexed {
+            self.indexed.insert((row.created, id.clone()));
+        }
         if let Some(once) = &row.once {
             let key = (row.principal.clone(), once.key.clone());
             self.by_key.insert(key, (once.clone(), id.clone()));
@@ -95,7 +111,11 @@ impl Tasks {
         let row = self.rows.get_mut(id)?;
         let before = Place::of(row);
         let changed = change(row);
+        self.deliveries.add(id, row);
         let after = Place::of(row);
+        if before.phase != Phase::Ended && after.phase == Phase::Ended {
+            self.audit_events.end(row);
+        }
         if before != after {
             let principal = row.principal.clone();
             self.leave(id, before, &principal);
@@ -109,6 +129,7 @@ impl Tasks {
         for id in ids {
             let Some(row) = self.rows.remove(id) else { continue };
             self.calls.remove(id);
+            self.indexed.remove(&(row.created, id.clone()));
             self.leave(id, Place::of(&row), &row.principal);
             let key = (row.principal.clone(), row.origin.clone());
             if let Some(listed) = self.listed.get_mut(&key) {
@@ -175,6 +196,30 @@ impl Tasks {
         listed.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
     }
 
+    /// Returns the indexed tasks that were created before a time and a cursor, newest first.
+    pub(super) fn newest(
+        &self,
+        until: Option<UnixMillis>,
+        after: Option<&ListCursor>,
+    ) -> impl Iterator<Item = (&TaskId, &Row)> {
+        let until = until.map(|until| (until, TaskId::new("")));
+        let after = after.map(|after| (after.created, after.id.clone()));
+        let before = until.into_iter().chain(after).min();
+        let before = before.map_or(Bound::Unbounded, Bound::Excluded);
+        let newest = self.indexed.range((Bound::Unbounded, before)).rev();
+        newest.filter_map(|(_, id)| Some((id, self.rows.get(id)?)))
+    }
+
+    /// Returns the tasks with an open input request.
+    pub(super) fn asking(&self) -> impl Iterator<Item = (&TaskId, &Row)> {
+        self.asking.iter().filter_map(|id| Some((id, self.rows.get(id)?)))
+    }
+
+    /// Returns the tasks with a vote.
+    pub(super) fn voted(&self) -> impl Iterator<Item = (&TaskId, &Row)> {
+        self.voted.iter().filter_map(|id| Some((id, self.rows.get(id)?)))
+    }
+
     /// Returns the number of open tasks of a principal.
     pub(super) fn open(&self, principal: &str) -> usize {
         self.open.get(principal).copied().unwrap_or(0)
@@ -226,6 +271,8 @@ impl Tasks {
         self.due.extend(place.due.map(|due| (due, id.clone())));
         self.over.extend(place.over.map(|over| (over, id.clone())));
         self.owned.extend(place.owner.clone().map(|owner| (owner, id.clone())));
+        self.asking.extend(place.asks.then(|| id.clone()));
+        self.voted.extend(place.has_votes.then(|| id.clone()));
         *self.phases.entry(place.phase).or_default() += 1;
         self.charge(principal, place.bytes);
         if place.phase != Phase::Ended {
@@ -242,6 +289,12 @@ impl Tasks {
         }
         if let Some(owner) = place.owner {
             self.owned.remove(&(owner, id.clone()));
+        }
+        if place.asks {
+            self.asking.remove(id);
+        }
+        if place.has_votes {
+            self.voted.remove(id);
         }
         if let Some(count) = self.phases.get_mut(&place.phase) {
             *count -= 1;

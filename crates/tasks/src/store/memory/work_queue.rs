@@ -188,6 +188,8 @@ impl WorkQueue for MemoryStore {
         }
         let resolved = tasks.cancel_abandoned(limit, retention, now, &mut swept);
         swept.more = [purged.len(), over, resolved].contains(&limit);
+        tasks.deliveries.sweep(now);
+        tasks.audit_events.sweep(now);
         drop(tasks);
         let ended = swept.expired.iter().chain(&swept.failed).map(|(_, id)| id);
         let cancelled = swept.abandoned.iter().map(|(_, id, _)| id);
@@ -195,7 +197,6 @@ impl WorkQueue for MemoryStore {
         for (key, entry) in locked(&self.key_values).sweep(now) {
             self.discharge(&key, entry);
         }
-        locked(&self.events).sweep(now);
         done(Ok(swept))
     }
 

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, millis, to_column},
-    column::{count, from_json, from_text, get, name, owned, progress, raw},
+    column::{count, from_json, from_text, get, list, name, owned, progress, raw},
     error::PostgresError,
     state::Shared,
     statement::{Call, CallResult, values},
@@ -100,14 +100,6 @@ fn restored(row: &Row) -> Result<JournalSnapshot, PostgresError> {
         segments.push(SegmentRecord { scope, ordinal, block: raw("segments", block)? });
     }
     Ok(JournalSnapshot { entries, segments, input_requests: names(row, 14)?, reasked })
-}
-
-/// Returns an array column. An empty array is NULL.
-fn list<'a, T: tokio_postgres::types::FromSql<'a>>(
-    row: &'a Row,
-    column: usize,
-) -> Result<Vec<T>, PostgresError> {
-    Ok(get::<Option<Vec<T>>>(row, column)?.unwrap_or_default())
 }
 
 fn names(row: &Row, column: usize) -> Result<Vec<String>, PostgresError> {

@@ -28,6 +28,10 @@ pub(super) fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).map_or(FOREVER, |millis| millis.min(FOREVER))
 }
 
+pub(super) fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
 pub(super) fn to_column(number: u64) -> i64 {
     i64::try_from(number).map_or(FOREVER, |number| number.min(FOREVER))
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio_postgres::{Row, types::FromSql};
 
 use super::error::PostgresError;
-use crate::store::{Audience, NewTask, Phase, StoreError, budget::TASK_BYTES};
+use crate::store::{Phase, StoreError};
 
 pub(super) fn phase(column: i16) -> Result<Phase, PostgresError> {
     match column {
@@ -30,10 +30,6 @@ pub(super) fn phase_column(phase: Phase) -> i16 {
         Phase::Ended => 3,
         Phase::Quarantined => 4,
     }
-}
-
-pub(super) fn audience(column: i16) -> Result<Audience, PostgresError> {
-    Audience::from_column(column).ok_or_else(|| unreadable("audience", &column))
 }
 
 // Escape character, from a private use area of Unicode. PostgreSQL stores every character except
@@ -81,11 +77,6 @@ pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Returns the bytes of a new task without its journal, like `row_bytes` in the schema.
-pub(super) fn row_bytes(task: &NewTask) -> i64 {
-    count(TASK_BYTES + task.request.get().len())
-}
-
 /// Returns a column of a row.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, PostgresError> {
     Ok(row.try_get(column)?)
@@ -96,12 +87,26 @@ pub(super) fn name(row: &Row, column: usize) -> Result<String, PostgresError> {
     Ok(from_text(get(row, column)?))
 }
 
+/// Returns an escaped text column of a row that may be NULL.
+pub(super) fn optional_name(row: &Row, column: usize) -> Result<Option<String>, PostgresError> {
+    Ok(get::<Option<String>>(row, column)?.map(from_text))
+}
+
+/// Returns an array column of a row. An empty array is NULL.
+pub(super) fn list<'a, T: FromSql<'a>>(
+    row: &'a Row,
+    column: usize,
+) -> Result<Vec<T>, PostgresError> {
+    Ok(get::<Option<Vec<T>>>(row, column)?.unwrap_or_default())
+}
+
 /// Converts a list to an array value. An empty list is NULL.
 pub(super) fn array<T>(values: Vec<T>) -> Option<Vec<T>> {
     (!values.is_empty()).then_some(values)
 }
 
-fn unreadable(what: &str, why: &dyn std::fmt::Display) -> PostgresError {
+/// Returns the error for a column that this version cannot read.
+pub(super) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> PostgresError {
     PostgresError::Store(StoreError::Incompatible(format!(
         "cannot read the {what} of a task: {why}; upgrade this program, or restore the database from a backup"
     )))

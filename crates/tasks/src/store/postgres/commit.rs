@@ -1,5 +1,5 @@
-//! Commits of workers. The most frequent kinds are combined for many tasks in one statement. All
-//! others are committed one by one.
+//! Commits of workers that are combined for many tasks in one statement. They are the most frequent
+//! ones. `commit_alone` executes all others.
 
 use std::{
     borrow::Cow,
@@ -12,26 +12,23 @@ use tokio_postgres::Row;
 use super::{
     clock::{millis, to_column},
     column::{array, count, get, owned, text, to_json},
+    commit_alone::{Alone, statement},
     error::PostgresError,
-    result_part,
+    journal::{Recorded, bytes_of, recorded},
     state::Shared,
     statement::{Call, Query, values},
     transition::Next,
 };
-use crate::{
-    JournalEntry,
-    store::{
-        ChangeSource, Changes, Charge, Lease, StoreError, TaskId, Transition,
-        budget::{input_request, outcome_need, result_parts, segment},
-    },
+use crate::store::{
+    ChangeSource, Changes, Charge, Lease, StoreError, TaskId, Transition, budget::outcome_need,
 };
 
 pub(super) const RECORD: &str = "SELECT record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9,
-     $10)";
+     $10, $11)";
 pub(super) const END: &str = "SELECT end_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 pub(super) const WRITE_ALL: &str =
     "SELECT commit_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-     $14, $15, $16)";
+     $14, $15, $16, $17)";
 pub(super) const LOCK: &str = "SELECT FROM task WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
 
 /// A commit that can be combined with others.
@@ -42,13 +39,6 @@ pub(super) struct Writing {
     entries: Vec<Recorded>,
     end: Option<End>,
     charge: Option<Charge>,
-}
-
-/// A journal entry, in columns.
-struct Recorded {
-    key: String,
-    answer: bool,
-    body: String,
 }
 
 /// Outcome of a task that ends without a cleanup, in columns.
@@ -88,6 +78,7 @@ impl Writing {
             input_requests: asked,
             withdrawn,
             invalidated: forgotten,
+            tags,
             status_message: message,
             progress,
             result_parts,
@@ -97,6 +88,7 @@ impl Writing {
             && asked.is_empty()
             && withdrawn.is_empty()
             && forgotten.is_empty()
+            && tags.is_empty()
             && result_parts.is_empty();
         let end = match then {
             Transition::Continue => None,
@@ -151,23 +143,16 @@ impl Writing {
                 unfinished: false,
             },
         };
-        let (message, progress) = (self.message.clone(), self.progress.clone());
         let changes = Changes { charge: self.charge.clone(), ..Changes::default() };
-        statement(&self.lease, message, progress, &self.entries, &changes, next, shared)
+        let alone = Alone {
+            lease: &self.lease,
+            message: self.message.clone(),
+            progress: self.progress.clone(),
+            entries: &self.entries,
+            changes: &changes,
+        };
+        statement(alone, next, shared)
     }
-}
-
-fn recorded(entries: &[(String, JournalEntry)]) -> Result<Vec<Recorded>, StoreError> {
-    let mut all = Vec::with_capacity(entries.len());
-    for (key, entry) in entries {
-        let answer = matches!(entry, JournalEntry::Answer(_));
-        all.push(Recorded { key: owned(key), answer, body: to_json(entry)? });
-    }
-    Ok(all)
-}
-
-fn bytes_of(entries: &[Recorded]) -> usize {
-    entries.iter().map(|entry| entry.key.len() + entry.body.len()).sum()
 }
 
 /// Charged principals, their new bytes and their byte limits. Each principal occurs once.
@@ -189,105 +174,6 @@ fn charged<'a>(each: impl Iterator<Item = &'a Writing>) -> Charged<'a> {
         array(all.values().map(|(bytes, _)| count(*bytes)).collect()),
         array(all.values().map(|(_, most)| to_column(*most)).collect()),
     )
-}
-
-/// Returns the statement that commits any changes of one task.
-pub(super) fn alone(
-    lease: &Lease,
-    changes: &Changes,
-    then: &Transition,
-    shared: &Shared,
-) -> Result<Call, StoreError> {
-    let next = match then {
-        Transition::Continue => Next::GoOn,
-        Transition::Park { due_at: due, responses_seen: seen } => {
-            Next::Park { due: due.map(to_column), seen: count(*seen) }
-        }
-        Transition::Quarantine { outcome, ttl } => {
-            Next::Keep { outcome: to_json(outcome)?, hold: millis(*ttl) }
-        }
-        Transition::End { outcome, retention } => Next::End {
-            outcome: to_json(outcome)?,
-            kind: outcome.kind().column(),
-            retention: millis(*retention),
-            unfinished: outcome.needs_cleanup(),
-        },
-    };
-    let message = changes.status_message.as_deref().map(owned);
-    let progress = changes.progress.as_ref().map(|progress| progress.get().to_owned());
-    statement(lease, message, progress, &recorded(&changes.entries)?, changes, next, shared)
-}
-
-/// Returns the statement for one task. `changes` supplies the parts that are not yet in columns.
-fn statement(
-    lease: &Lease,
-    message: Option<String>,
-    progress: Option<String>,
-    entries: &[Recorded],
-    changes: &Changes,
-    next: Next,
-    shared: &Shared,
-) -> Result<Call, StoreError> {
-    let segments = &changes.segments;
-    // The first request with a wire key counts, because the statement requires unique keys.
-    let mut seen_names = HashSet::new();
-    let asked: Vec<_> =
-        changes.input_requests.iter().filter(|asked| seen_names.insert(&asked.name)).collect();
-    let requests = asked.iter().map(|asked| asked.request.as_ref().map(to_json).transpose());
-    let requests = requests.collect::<Result<Vec<_>, _>>()?;
-    let parts = &changes.result_parts;
-    let sql = next.sql(!parts.is_empty());
-    let kind = match &next {
-        Next::End { kind, .. } => Some(*kind),
-        _ => None,
-    };
-    let ends = match &next {
-        Next::End { outcome, .. } => outcome_need(outcome.len()) + result_parts(parts),
-        _ => 0,
-    };
-    let emitted: usize = segments.iter().map(segment).sum();
-    let asking: usize = asked.iter().map(|asked| input_request(asked)).sum();
-    let most = bytes_of(entries) + emitted + asking + ends;
-    let max_bytes = changes.charge.as_ref().map(|charge| to_column(charge.max_bytes));
-    let (what, due, seen, outcome, retention) = next.into_columns();
-    let names = |names: &[String]| array(names.iter().map(|name| owned(name)).collect());
-    let mut call = Call::new(
-        sql,
-        values![
-            owned(lease.task.as_str()),
-            owned(lease.worker.as_str()),
-            to_column(lease.epoch),
-            message,
-            progress,
-            names(&changes.invalidated),
-            array(entries.iter().map(|entry| entry.key.clone()).collect()),
-            array(entries.iter().map(|entry| entry.answer).collect()),
-            array(entries.iter().map(|entry| entry.body.clone()).collect()),
-            array(segments.iter().map(|segment| owned(&segment.scope)).collect()),
-            array(segments.iter().map(|segment| i64::from(segment.ordinal)).collect()),
-            array(segments.iter().map(|segment| segment.block.get().to_owned()).collect()),
-            array(asked.iter().map(|asked| owned(&asked.name)).collect()),
-            array(asked.iter().map(|asked| owned(&asked.key)).collect()),
-            array(asked.iter().map(|asked| asked.due.map(to_column)).collect()),
-            array(requests),
-            names(&changes.withdrawn),
-            what,
-            due,
-            seen,
-            outcome,
-            retention,
-            kind,
-            count(ends),
-            count(most),
-            max_bytes,
-            shared.shift.get(),
-            array(asked.iter().map(|asked| asked.audience.column()).collect()),
-        ],
-    );
-    if sql == result_part::WRITE {
-        call.values.extend(result_part::columns(parts));
-    }
-    Ok(call)
 }
 
 impl QueuedWrite {
@@ -357,8 +243,9 @@ where
             entries().map(|(writing, _)| text(writing.task().as_str())).collect::<Vec<_>>(),
             entries().map(|(writing, _)| to_column(writing.lease.epoch)).collect::<Vec<_>>(),
             entries().map(|(_, entry)| entry.key.as_str()).collect::<Vec<_>>(),
-            entries().map(|(_, entry)| entry.answer).collect::<Vec<_>>(),
+            entries().map(|(_, entry)| entry.is_input).collect::<Vec<_>>(),
             entries().map(|(_, entry)| entry.body.as_str()).collect::<Vec<_>>(),
+            durations(&each),
             charged,
             bytes,
             max_bytes,
@@ -416,8 +303,9 @@ where
             ends().map(|end| Some(end?.retention)).collect::<Vec<_>>(),
             array(entries().map(|(place, _)| place).collect()),
             array(entries().map(|(_, entry)| entry.key.as_str()).collect()),
-            array(entries().map(|(_, entry)| entry.answer).collect()),
+            array(entries().map(|(_, entry)| entry.is_input).collect()),
             array(entries().map(|(_, entry)| entry.body.as_str()).collect()),
+            durations(&each),
             charged,
             bytes,
             max_bytes,
@@ -452,6 +340,16 @@ pub(super) fn read_together(
         is_written.then_some(()).ok_or_else(|| refused.clone())
     });
     each.collect()
+}
+
+/// Returns the durations of all entries; `None` if no entry has one.
+fn durations<'a, I>(each: impl Fn() -> I) -> Option<Vec<Option<i64>>>
+where
+    I: Iterator<Item = &'a Writing>,
+{
+    let durations =
+        || each().flat_map(|writing| writing.entries.iter().map(|entry| entry.duration));
+    durations().any(|duration| duration.is_some()).then(|| durations().collect())
 }
 
 /// Reads the outcome of a commit that was executed alone.

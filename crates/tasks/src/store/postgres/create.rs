@@ -1,24 +1,31 @@
 //! Creation of many tasks in one statement.
 
+use std::collections::BTreeSet;
+
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use super::{
+    audit,
     clock::{from_column, millis, to_column},
-    column::{array, count, get, name, owned, row_bytes, text, to_json},
+    column::{array, count, get, name, owned, text, to_json},
     error::PostgresError,
+    input_request::Inputs,
     state::Shared,
     statement::{Call, Query, Value, values},
 };
 use crate::{
     JournalEntry,
-    store::{CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, TaskId},
+    store::{
+        CreateOutcome, IdempotencyKey, Lease, MAX_TAGS, NewTask, StoreError, Subscription, TaskId,
+        budget::TASK_BYTES,
+    },
 };
 
 pub(super) const CREATE: &str =
     "SELECT * FROM create_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
      $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
-     $29, $30, $31, $32, $33, $34)";
+     $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43)";
 pub(super) const MADE: &str =
     "SELECT id, idempotency_fingerprint FROM task WHERE principal = $1 AND idempotency_key = $2";
 
@@ -30,6 +37,12 @@ pub(super) struct Creation {
     reasked: Option<String>,
     /// Key, whether the entry is an input response, and body.
     entries: Vec<(String, bool, String)>,
+    /// Subscriptions, as JSON.
+    pub(super) notify: Option<String>,
+    /// Audit event of the end, as JSON.
+    end_audit: Option<String>,
+    inputs: Option<Inputs>,
+    tags: BTreeSet<String>,
     answer: oneshot::Sender<Result<CreateOutcome, StoreError>>,
 }
 
@@ -46,7 +59,22 @@ impl Creation {
             Ok((owned(key), matches!(entry, JournalEntry::Answer(_)), to_json(entry)?))
         });
         let entries = entries.collect::<Result<_, StoreError>>()?;
-        Ok(Box::new(Self { task, again: false, reasked, entries, answer }))
+        let inputs = Inputs::new(&task.input_requests)?;
+        let tags = task.tags.iter().filter(|_| task.indexed).take(MAX_TAGS);
+        let tags = tags.map(|tag| owned(tag)).collect();
+        let notify = subscriptions(&task)?;
+        let end_audit = audit::end_column(task.end_audit.as_ref())?;
+        Ok(Box::new(Self {
+            task,
+            again: false,
+            reasked,
+            entries,
+            notify,
+            end_audit,
+            inputs,
+            tags,
+            answer,
+        }))
     }
 
     pub(super) fn answer(self, created: Result<CreateOutcome, StoreError>, place: &str) {
@@ -58,14 +86,27 @@ impl Creation {
         let _ = self.answer.send(created);
     }
 
-    /// Returns whether the task has no journal, no idempotency key, no bridge and no earlier
-    /// attempt.
+    /// Returns whether the task has no child rows, no idempotency key, no rare columns and no
+    /// earlier attempt.
     pub(super) fn is_plain(&self) -> bool {
-        let bare = self.entries.is_empty() && self.reasked.is_none();
-        bare && self.task.journal.segments.is_empty()
-            && self.task.idempotency.is_none()
-            && self.task.bridge.is_none()
-            && !self.again
+        let has_children = !self.entries.is_empty()
+            || !self.task.journal.segments.is_empty()
+            || self.task.bridge.is_some()
+            || self.inputs.is_some()
+            || !self.tags.is_empty();
+        let has_columns = self.reasked.is_some()
+            || self.task.idempotency.is_some()
+            || self.task.rerun_of.is_some()
+            || self.task.status_message.is_some()
+            || self.end_audit.is_some();
+        !has_children && !has_columns && !self.again
+    }
+
+    /// Returns the bytes of the task without its journal: `row_bytes` of the schema, and the input
+    /// requests.
+    pub(super) fn bytes(&self) -> i64 {
+        let inputs = self.inputs.as_ref().map_or(0, |inputs| inputs.bytes);
+        count(TASK_BYTES + self.task.request.get().len() + inputs)
     }
 
     /// Returns the outcome for a created task.
@@ -77,6 +118,12 @@ impl Creation {
         let (worker, _) = self.task.worker.as_ref()?;
         Some(Lease { task: self.task.id.clone(), worker: worker.clone(), epoch: 1 })
     }
+}
+
+/// Returns the subscriptions of a task as JSON. The schema reads the targets, so they are escaped.
+fn subscriptions(task: &NewTask) -> Result<Option<String>, StoreError> {
+    let escaped = |one: &Subscription| Subscription::new(one.event, owned(&one.target));
+    array(task.notify.iter().map(escaped).collect()).map(|all| to_json(&all)).transpose()
 }
 
 /// Returns the statement that creates all of these tasks.
@@ -103,15 +150,53 @@ pub(super) fn call<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query
         once().map(|once| once.map(|once| text(&once.key))).collect::<Vec<_>>(),
         once().map(|once| once.map(|once| text(&once.fingerprint))).collect::<Vec<_>>(),
         each().map(|task| count(task.quota)).collect::<Vec<_>>(),
-        each().map(row_bytes).collect::<Vec<_>>(),
+        creations.iter().map(|creation| creation.bytes()).collect::<Vec<_>>(),
         each().map(|task| to_column(task.max_bytes)).collect::<Vec<_>>(),
         creations.iter().map(|creation| creation.reasked.as_deref()).collect::<Vec<_>>(),
         creations.iter().map(|creation| creation.again).collect::<Vec<_>>(),
         each().map(|task| task.clean_up).collect::<Vec<_>>(),
     ];
+    values.extend(rare_values(creations));
     values.extend(child_values(creations));
+    values.extend(people_values(creations));
     values.extend(values![shared.lock(), shared.shift.get()]);
     Query::new(CREATE, values)
+}
+
+/// Returns the columns that few tasks have. A column that no task has is NULL.
+fn rare_values(creations: &[Box<Creation>]) -> Vec<Value<'_>> {
+    let each = || creations.iter().map(|creation| &creation.task);
+    let any_indexed = each().any(|task| task.indexed);
+    values![
+        some_of(each().map(|task| task.person.as_deref().map(text))),
+        any_indexed.then(|| each().map(|task| task.indexed).collect::<Vec<_>>()),
+        some_of(each().map(|task| task.rerun_of.as_ref().map(|of| text(of.as_str())))),
+        some_of(creations.iter().map(|creation| creation.notify.as_deref())),
+        some_of(each().map(|task| task.status_message.as_deref().map(text))),
+        some_of(creations.iter().map(|creation| creation.end_audit.as_deref())),
+    ]
+}
+
+/// Collects values; `None` if no value is present.
+fn some_of<T>(values: impl Iterator<Item = Option<T>> + Clone) -> Option<Vec<Option<T>>> {
+    values.clone().any(|value| value.is_some()).then(|| values.collect())
+}
+
+/// Returns the input requests and tags of the tasks, with the positions of their tasks.
+fn people_values(creations: &[Box<Creation>]) -> Vec<Value<'_>> {
+    let each = || (1_i64..).zip(creations);
+    let asked = each().filter_map(|(place, creation)| {
+        let inputs = &creation.inputs.as_ref()?.json;
+        Some(format!(r#"{{"place":{place},"inputs":{inputs}}}"#))
+    });
+    let asked = array(asked.collect()).map(|asked| format!("[{}]", asked.join(",")));
+    let tags =
+        || each().flat_map(|(place, creation)| creation.tags.iter().map(move |tag| (place, tag)));
+    values![
+        asked,
+        array(tags().map(|(place, _)| place).collect()),
+        array(tags().map(|(_, tag)| tag.as_str()).collect()),
+    ]
 }
 
 /// Returns the journal entries, segments and bridged calls of the tasks, with the positions of their

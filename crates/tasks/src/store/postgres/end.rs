@@ -12,7 +12,8 @@ use super::{
     statement::{Call, CallResult, values},
 };
 use crate::store::{
-    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, SweepReport, TaskId, TaskOutcome,
+    CancelOutcome, ChangeSource, CleanupState, DELIVERY_RETENTION, Lease, MAX_DELIVERIES,
+    StoreError, SweepReport, TaskId, TaskOutcome,
 };
 
 pub(super) const CANCEL: &str = "SELECT cancel_task($1, $2, $3, $4, $5, $6)";
@@ -20,7 +21,7 @@ pub(super) const CLEAN_UP: &str = "UPDATE task SET worker_id = NULL, worker_lock
      due_at = CASE WHEN $4 THEN now_ms($5) END
      WHERE id = $1 AND epoch = $3 AND phase = 3 AND due_at IS NOT NULL
      AND (worker_id = $2 OR (worker_id IS NULL AND $4)) RETURNING true";
-pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4, $5)";
+pub(super) const SWEEP: &str = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)";
 
 pub(super) fn cancel(
     shared: &Shared,
@@ -75,8 +76,18 @@ pub(super) fn sweep(
     retention: Duration,
 ) -> Result<Call, StoreError> {
     let (expired, cancelled) = (to_json(&TaskOutcome::Expired)?, to_json(&TaskOutcome::Cancelled)?);
-    let shift = shared.shift.get();
-    Ok(Call::new(SWEEP, values![count(limit), expired, cancelled, millis(retention), shift]))
+    Ok(Call::new(
+        SWEEP,
+        values![
+            count(limit),
+            expired,
+            cancelled,
+            millis(retention),
+            millis(DELIVERY_RETENTION),
+            count(MAX_DELIVERIES),
+            shared.shift.get(),
+        ],
+    ))
 }
 
 pub(super) fn read_swept(rows: &[Row]) -> Result<CallResult<SweepReport>, PostgresError> {

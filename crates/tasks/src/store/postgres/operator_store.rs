@@ -7,35 +7,46 @@ use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
-    column::{audience, count, from_json, from_text, get, name, owned, phase, phase_column, raw},
+    column::{
+        count, from_json, from_text, get, list, name, optional_name, owned, phase, phase_column,
+        raw,
+    },
     error::PostgresError,
+    input_request::{audience, state},
     key_value,
     queue::Order,
-    read::{seen, seen_in},
+    read::seen,
     statement::{Call, CallResult, values},
     store::PostgresStore,
+    summary::{overseen, summary},
 };
 use crate::store::{
-    ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, OutcomeKind,
-    PurgeOutcome, RetryOutcome, StoreFuture, TaskDetail, TaskFilter, TaskId, TaskSummary,
-    UnixMillis, WorkerId,
+    ChangeSource, InputRequestRecord, ListCursor, OperatorStore, OutcomeKind, PurgeOutcome,
+    RetryOutcome, StoreFuture, TaskDetail, TaskFilter, TaskId, TaskSummary, UnixMillis,
 };
 
 pub(super) const TASKS: &str = seen!(
-    ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END",
+    summary!(),
     "JOIN operator_list_tasks($1, $2, $3, $4, $5, $6, $7, $8) AS f ON f.found = t.id
      ORDER BY created_at DESC, id DESC"
 );
 pub(super) const INSPECT: &str = seen!(
-    ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END,
-     request, e.keys, e.bodies, (SELECT count(*) FROM segment WHERE task = t.number),
-     a.keys, a.names, a.bodies, a.dues, a.states, a.audiences",
+    concat!(
+        summary!(),
+        ", request, e.keys, e.bodies, (SELECT count(*) FROM segment WHERE task = t.number),
+         a.keys, a.names, a.bodies, a.dues, a.states, a.audiences, a.addressees, a.opened,
+         a.settled, person, rerun_of,
+         ARRAY(SELECT g.tag FROM tag g WHERE g.task = t.number ORDER BY g.tag)"
+    ),
     "CROSS JOIN LATERAL (SELECT array_agg(key) AS keys, array_agg(body) AS bodies
          FROM journal_entry WHERE task = t.number) AS e
      CROSS JOIN LATERAL (SELECT array_agg(journal_key ORDER BY ordinal) AS keys,
          array_agg(wire_key ORDER BY ordinal) AS names, array_agg(body ORDER BY ordinal) AS bodies,
          array_agg(due_at ORDER BY ordinal) AS dues, array_agg(state ORDER BY ordinal) AS states,
-         array_agg(audience ORDER BY ordinal) AS audiences
+         array_agg(audience ORDER BY ordinal) AS audiences,
+         array_agg(addressees ORDER BY ordinal) AS addressees,
+         array_agg(opened_at ORDER BY ordinal) AS opened,
+         array_agg(settled_at ORDER BY ordinal) AS settled
          FROM input_request WHERE task = t.number) AS a
      WHERE id = $1"
 );
@@ -109,24 +120,8 @@ impl OperatorStore for PostgresStore {
     }
 }
 
-fn overseen(row: &Row) -> Result<TaskSummary, PostgresError> {
-    let kept = get::<Option<&str>>(row, 22)?.map(|kept| from_json("outcome", kept));
-    Ok(TaskSummary {
-        view: seen_in(row)?,
-        principal: name(row, 16)?,
-        owner: get::<Option<String>>(row, 17)?.map(|owner| WorkerId::new(from_text(owner))),
-        epoch: from_column(get(row, 18)?),
-        started: get(row, 19)?,
-        crash_count: u32::try_from(get::<i32>(row, 20)?).unwrap_or_default(),
-        due_at: get::<Option<i64>>(row, 21)?.map(from_column),
-        kept: kept.transpose()?,
-    })
-}
-
 fn inspected(row: &Row) -> Result<TaskDetail, PostgresError> {
-    let texts = |column| {
-        Ok::<_, PostgresError>(get::<Option<Vec<String>>>(row, column)?.unwrap_or_default())
-    };
+    let texts = |column| list::<String>(row, column);
     let entries = texts(24)?.into_iter().zip(texts(25)?);
     let entries = entries.map(|(key, body)| Ok((from_text(key), from_json("journal", &body)?)));
     Ok(TaskDetail {
@@ -135,6 +130,9 @@ fn inspected(row: &Row) -> Result<TaskDetail, PostgresError> {
         entries: entries.collect::<Result<BTreeMap<_, _>, PostgresError>>()?,
         segments: from_column(get(row, 26)?),
         input_requests: requests(row, texts(27)?, texts(28)?)?,
+        person: optional_name(row, 36)?,
+        rerun_of: optional_name(row, 37)?.map(TaskId::new),
+        tags: texts(38)?.into_iter().map(from_text).collect(),
     })
 }
 
@@ -143,24 +141,26 @@ fn requests(
     keys: Vec<String>,
     names: Vec<String>,
 ) -> Result<Vec<InputRequestRecord>, PostgresError> {
-    let bodies: Vec<Option<&str>> = get::<Option<_>>(row, 29)?.unwrap_or_default();
-    let dues: Vec<Option<i64>> = get::<Option<_>>(row, 30)?.unwrap_or_default();
-    let states: Vec<i16> = get::<Option<_>>(row, 31)?.unwrap_or_default();
-    let audiences: Vec<i16> = get::<Option<_>>(row, 32)?.unwrap_or_default();
-    let states = states.into_iter().zip(audiences);
-    let rows = keys.into_iter().zip(names).zip(bodies.into_iter().zip(dues)).zip(states);
-    rows.map(|(((key, name), (body, due)), (state, to))| {
+    let bodies: Vec<Option<&str>> = list(row, 29)?;
+    let dues: Vec<Option<i64>> = list(row, 30)?;
+    let states: Vec<i16> = list(row, 31)?;
+    let audiences: Vec<i16> = list(row, 32)?;
+    let addressees: Vec<Option<&str>> = list(row, 33)?;
+    let opened: Vec<i64> = list(row, 34)?;
+    let settled: Vec<Option<i64>> = list(row, 35)?;
+    let times = dues.into_iter().zip(opened.into_iter().zip(settled));
+    let audiences = audiences.into_iter().zip(addressees);
+    let rows = keys.into_iter().zip(names).zip(bodies).zip(states).zip(audiences).zip(times);
+    rows.map(|(((((key, name), body), of), (to, people)), (due, (opened, settled)))| {
         Ok(InputRequestRecord {
             key: from_text(key),
             name: from_text(name),
             request: body.map(|body| from_json("input_request", body)).transpose()?,
-            audience: audience(to)?,
+            audience: audience(to, people)?,
             due: due.map(from_column),
-            state: match state {
-                0 => InputRequestState::Open,
-                1 => InputRequestState::Answered,
-                _ => InputRequestState::Withdrawn,
-            },
+            state: state(of),
+            opened_at: from_column(opened),
+            settled_at: settled.map(from_column),
         })
     })
     .collect()

@@ -6,8 +6,9 @@ use tokio_postgres::Row;
 
 use super::{
     clock::{from_column, to_column},
-    column::{audience, count, from_json, from_text, get, name, owned, phase, progress, raw},
+    column::{count, from_json, from_text, get, name, optional_name, owned, phase, progress, raw},
     error::PostgresError,
+    input_request::audience,
     state::Shared,
     statement::{Call, values},
 };
@@ -15,8 +16,10 @@ use crate::store::{
     InputDetail, ListCursor, OpenInput, PageLimit, StoreStats, StoredSegments, TaskId, TaskRecord,
 };
 
+/// Returns a statement that reads records of tasks, with more columns. Requests for named people or
+/// a scope are not part of a record.
 macro_rules! seen {
-    ($more:literal, $which:literal) => {
+    ($more:expr, $which:expr) => {
         concat!(
             "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
              cancel_requested_at, q.names, q.bodies, progress, q.audiences, q.dues,
@@ -27,7 +30,8 @@ macro_rules! seen {
                      array_agg(body ORDER BY ordinal) AS bodies,
                      array_agg(audience ORDER BY ordinal) AS audiences,
                      array_agg(due_at ORDER BY ordinal) AS dues
-                 FROM input_request WHERE task = t.number AND state = 0 AND body IS NOT NULL) AS q ",
+                 FROM input_request
+                 WHERE task = t.number AND state = 0 AND body IS NOT NULL AND audience < 2) AS q ",
             $which
         )
     };
@@ -45,7 +49,7 @@ pub(super) const LIST: &str = seen!(
 // The segment that exceeds the byte limit is the last one of a page.
 pub(super) const EMITTED: &str = "SELECT t.phase = 3,
          coalesce((SELECT max(number) FROM segment WHERE task = t.number), 0), p.bodies,
-         EXISTS (SELECT FROM input_request WHERE task = t.number AND state = 0)
+         EXISTS (SELECT FROM input_request WHERE task = t.number AND state = 0 AND audience < 2)
      FROM task t CROSS JOIN LATERAL (
          SELECT array_agg(body ORDER BY number) AS bodies FROM (
              SELECT number, body,
@@ -66,7 +70,7 @@ pub(super) const CENSUS: &str = "SELECT c.queued + d.queued, c.running + d.runni
 pub(super) const OPEN_INPUT: &str = "SELECT t.tool, t.request, q.body, q.audience, q.due_at
      FROM task t JOIN input_request q ON q.task = t.number
      WHERE t.id = $1 AND t.principal = $2 AND q.wire_key = $3 AND q.state = 0
-         AND q.body IS NOT NULL";
+         AND q.body IS NOT NULL AND q.audience < 2";
 pub(super) const READY: &str = "SELECT 1";
 pub(super) const STORED: &str = "SELECT stored_bytes($1)";
 
@@ -117,7 +121,7 @@ pub(super) fn seen_in(row: &Row) -> Result<TaskRecord, PostgresError> {
         created_at: from_column(get(row, 5)?),
         updated_at: from_column(get(row, 6)?),
         ttl: time(7)?,
-        status_message: get::<Option<String>>(row, 8)?.map(from_text),
+        status_message: optional_name(row, 8)?,
         input_requests: open_inputs(row)?,
         cancel_requested: time(9)?,
         acknowledged: get(row, 15)?,
@@ -144,7 +148,7 @@ fn open_input(
     Ok(OpenInput {
         name,
         request: from_json("input_request", body)?,
-        audience: audience(to)?,
+        audience: audience(to, None)?,
         due: due.map(from_column),
     })
 }

@@ -15,8 +15,8 @@ use crate::store::{ResultPart, TaskId};
 /// Commits the changes like `transition::WRITE`, then inserts the parts of the result.
 pub(super) const WRITE: &str =
     "SELECT insert_parts(commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28),
-     $1, $29, $30, $31)";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26),
+     $1, $27, $28, $29)";
 pub(super) const READ: &str = "SELECT p.body FROM task t JOIN result_part p ON p.task = t.number
      WHERE t.id = $1 AND t.principal = $2 AND p.block = $3 AND p.number = $4";
 pub(super) const DELETE: &str = "SELECT delete_parts($1, $2)";

@@ -14,6 +14,7 @@ use crate::store::{
 const PARTS: &[&str] = &[
     include_str!("schema/tables.sql"),
     include_str!("schema/counts.sql"),
+    include_str!("schema/input.sql"),
     include_str!("schema/create.sql"),
     include_str!("schema/claim.sql"),
     include_str!("schema/commit.sql"),
@@ -24,6 +25,9 @@ const PARTS: &[&str] = &[
     include_str!("schema/result.sql"),
     include_str!("schema/key_value.sql"),
     include_str!("schema/audit.sql"),
+    include_str!("schema/decision.sql"),
+    include_str!("schema/delivery.sql"),
+    include_str!("schema/metric.sql"),
     include_str!("schema/operator.sql"),
 ];
 

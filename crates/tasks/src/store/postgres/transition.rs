@@ -5,13 +5,13 @@ use super::result_part;
 /// Commits the changes of one task.
 pub(super) const WRITE: &str =
     "SELECT commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
 /// Commits the changes like `WRITE`, then quarantines the task. `CASE` executes the commit once, and
 /// its NULL (the byte limit is exceeded) stays NULL.
 pub(super) const KEEP: &str =
     "SELECT CASE commit_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)
-     WHEN true THEN quarantine_task($1, $21, $22, $27) WHEN false THEN false END";
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)
+     WHEN true THEN quarantine_task($1, $20, $21, $26) WHEN false THEN false END";
 
 /// Transition of a task, in columns.
 pub(super) enum Next {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     claim,
     commit::{self, Writing},
-    end,
+    commit_alone, end,
     queue::Order,
     respond,
     statement::CallResult,
@@ -122,7 +122,7 @@ impl PostgresStore {
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let (task, call) =
-                (lease.task.clone(), commit::alone(lease, changes, then, &self.shared)?);
+                (lease.task.clone(), commit_alone::alone(lease, changes, then, &self.shared)?);
             let read = move |rows: Vec<_>| {
                 commit::read(&rows)?;
                 Ok(CallResult::changing((), &task, ChangeSource::Worker))

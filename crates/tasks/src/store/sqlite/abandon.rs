@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     batch::Batch,
     column::{ENDED, count},
+    delivery::Subject,
     end::{self, Ending},
     error::SqliteError,
     statement::{all, one, run},
@@ -18,7 +19,8 @@ pub(super) const LOSE: &str = "UPDATE bridged_call SET attended_by = NULL, atten
      abandon_at = (SELECT ?2 + bridged_call.abandon_after FROM task
          WHERE task.number = bridged_call.task AND acknowledged_at IS NULL)
      WHERE attended_by = ?1";
-pub(super) const DUE: &str = "SELECT number, id, task.principal, phase, open FROM bridged_call
+pub(super) const DUE: &str =
+    "SELECT number, id, task.principal, phase, open, notify, end_audit FROM bridged_call
      JOIN task ON task.number = bridged_call.task
      WHERE abandon_at <= ?1 ORDER BY abandon_at LIMIT ?2";
 pub(super) const RESTART: &str =
@@ -37,10 +39,12 @@ pub(super) fn sweep(
     lose_attendants(batch, now)?;
     let due = all(connection, DUE, (now, count(limit)), |row| {
         let task = (row.get::<_, String>(2)?, TaskId::new(row.get::<_, String>(1)?));
-        Ok((row.get::<_, i64>(0)?, task, row.get::<_, i64>(3)?, row.get::<_, i64>(4)?))
+        let columns: (i64, i64, i64) = (row.get(0)?, row.get(3)?, row.get(4)?);
+        let texts: [Option<String>; 2] = [row.get(5)?, row.get(6)?];
+        Ok((columns, task, texts))
     })?;
     let mut resolved = 0;
-    for (number, (principal, task), phase, open) in due {
+    for ((number, phase, open), (principal, task), [notify, end_audit]) in due {
         if open > 0 {
             run(connection, RESTART, (number, now))?;
             continue;
@@ -48,9 +52,11 @@ pub(super) fn sweep(
         resolved += 1;
         run(connection, STOP, [number])?;
         if phase != ENDED {
-            let by = ChangeSource::Other;
-            let ending = Ending { number, principal: &principal, phase, asks: false, by };
-            let how = end::cancel_open(batch, &task, &ending, false, retention)?;
+            let subject = Subject { number, task: &task, notify: notify.as_deref() };
+            let (end_audit, by) = (end_audit.as_deref(), ChangeSource::Other);
+            let ending =
+                Ending { subject, principal: &principal, end_audit, phase, asks: false, by };
+            let how = end::cancel_open(batch, &ending, false, retention)?;
             swept.abandoned.push((principal, task, how));
         }
     }

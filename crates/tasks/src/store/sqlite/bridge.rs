@@ -10,7 +10,7 @@ use super::{
     column::{ENDED, count},
     end,
     error::SqliteError,
-    respond::owned,
+    respond::{Owned, owned},
     state::File,
     statement::{all, one, run, until},
 };
@@ -142,7 +142,7 @@ pub(super) fn deliver(
     task: &TaskId,
     retention: Option<Duration>,
 ) -> Result<(), SqliteError> {
-    let Some((number, _)) = owned(batch, principal, task)? else { return Ok(()) };
+    let Some(Owned { number, .. }) = owned(batch, principal, task)? else { return Ok(()) };
     let now = batch.now();
     let is_bridged = run(batch.connection, DELIVER, (number, now))? > 0;
     if let Some(retention) = retention.filter(|_| is_bridged) {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     JournalEntry,
-    store::{Changes, Charge, InputSource, Transition, budget},
+    store::{Changes, Charge, InputSource, RecordedEntry, Transition, budget},
 };
 
 /// Returns whether a write fits into the byte limit of the task's principal.
@@ -44,7 +44,7 @@ fn growth(
     for key in &changes.invalidated {
         bytes -= journal::bytes_of(connection, task, key)?.unwrap_or_default();
     }
-    for (key, entry) in &changes.entries {
+    for RecordedEntry { key, entry, .. } in &changes.entries {
         let is_there = !changes.invalidated.contains(key)
             && journal::bytes_of(connection, task, key)?.is_some();
         bytes += if is_there { 0 } else { count(budget::journal_entry(key, entry)) };

@@ -7,15 +7,23 @@ use super::{
     byte_limit,
     clock::{millis, to_column},
     column::{KEPT, PARKED, QUEUED, RUNNING, count, to_json},
+    delivery::{self, Subject},
     end::{self, Ending},
     error::SqliteError,
-    input_request, journal, result_part,
+    input_request::{self, Listing},
+    journal::{self, EntryTime},
+    result_part,
     statement::{one, run},
+    tag,
 };
-use crate::store::{ChangeSource, Changes, Lease, StoreError, TaskOutcome, Transition, UnixMillis};
+use crate::store::{
+    ChangeSource, Changes, Lease, RecordedEntry, StoreError, TaskEvent, TaskOutcome, Transition,
+    UnixMillis,
+};
 
 // A worker that has lost its lease matches no row, so it writes nothing.
-pub(super) const HELD: &str = "SELECT number, principal, crash_count, open, updated_at FROM task
+pub(super) const HELD: &str = "SELECT number, principal, crash_count, open, updated_at, indexed,
+     CASE indexed WHEN 1 THEN person END, notify, end_audit FROM task
      WHERE id = ?1 AND epoch = ?2 AND worker_id = ?3 AND phase = 1";
 pub(super) const TOUCH: &str = "UPDATE task SET updated_at = max(?2, updated_at + 1),
      status_message = coalesce(?3, status_message), progress = coalesce(?4, progress) WHERE number = ?1";
@@ -39,8 +47,10 @@ pub(super) fn write(
     changes: &Changes,
     then: &Transition,
 ) -> Result<(), SqliteError> {
-    let TaskRow { number, principal, crashes, open, updated } = held(batch, lease)?;
-    if !byte_limit::fits(batch, (&principal, number), changes, then)? {
+    let row = held(batch, lease)?;
+    let TaskRow { number, principal, crashes, open, updated, .. } = &row;
+    let (number, subject) = (*number, row.subject(lease));
+    if !byte_limit::fits(batch, (principal, number), changes, then)? {
         return Err(StoreError::BytesExceeded.into());
     }
     let Changes { status_message: message, progress, input_requests: asked, withdrawn, .. } =
@@ -48,7 +58,7 @@ pub(super) fn write(
     let has_words = message.is_some() || progress.is_some();
     let has_time = match then {
         Transition::Continue => {
-            !asked.is_empty() || !withdrawn.is_empty() || updated + SECOND <= batch.now()
+            !asked.is_empty() || !withdrawn.is_empty() || *updated + SECOND <= batch.now()
         }
         // Parking does not change the visible state of a task that only waits.
         Transition::Park { .. } => !changes.is_empty(),
@@ -59,21 +69,21 @@ pub(super) fn write(
     if has_words || has_time {
         touch(batch, number, changes)?;
     }
-    let (recorded, bytes) = apply(batch, number, changes)?;
+    let (recorded, bytes) = apply(batch, &subject, row.listing(), changes)?;
     if bytes != 0 {
-        batch.count_bytes(&principal, bytes)?;
+        batch.count_bytes(principal, bytes)?;
     }
-    if recorded && crashes > 0 {
+    if recorded && *crashes > 0 {
         run(batch.connection, FORGET_CRASHES, [number])?;
     }
     match then {
         Transition::Continue => {}
         Transition::Park { due_at: due, responses_seen: seen } => park(batch, number, *due, *seen)?,
-        Transition::Quarantine { outcome, ttl } => keep(batch, number, outcome, *ttl)?,
+        Transition::Quarantine { outcome, ttl } => keep(batch, &subject, outcome, *ttl)?,
         Transition::End { outcome, retention } => {
-            let asks = open > 0 || !changes.input_requests.is_empty();
-            let by = ChangeSource::Worker;
-            let ending = Ending { number, principal: &principal, phase: RUNNING, asks, by };
+            let asks = *open > 0 || !changes.input_requests.is_empty();
+            let (end_audit, by) = (row.end_audit.as_deref(), ChangeSource::Worker);
+            let ending = Ending { subject, principal, end_audit, phase: RUNNING, asks, by };
             end::end(batch, &ending, outcome, *retention)?;
         }
     }
@@ -91,6 +101,23 @@ struct TaskRow {
     /// Number of open input requests.
     open: i64,
     updated: i64,
+    is_indexed: bool,
+    /// Person of an indexed task.
+    person: Option<String>,
+    /// Subscriptions, as JSON.
+    notify: Option<String>,
+    /// Audit event of the end, as JSON.
+    end_audit: Option<String>,
+}
+
+impl TaskRow {
+    fn subject<'a>(&'a self, lease: &'a Lease) -> Subject<'a> {
+        Subject { number: self.number, task: &lease.task, notify: self.notify.as_deref() }
+    }
+
+    fn listing(&self) -> Listing<'_> {
+        Listing { is_indexed: self.is_indexed, person: self.person.as_deref() }
+    }
 }
 
 /// Returns the task if the lease is still valid.
@@ -103,6 +130,10 @@ fn held(batch: &Batch<'_>, lease: &Lease) -> Result<TaskRow, SqliteError> {
             crashes: row.get(2)?,
             open: row.get(3)?,
             updated: row.get(4)?,
+            is_indexed: row.get(5)?,
+            person: row.get(6)?,
+            notify: row.get(7)?,
+            end_audit: row.get(8)?,
         })
     })?;
     held.ok_or(SqliteError::Store(StoreError::LeaseLost))
@@ -117,28 +148,36 @@ fn touch(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(), Sqlite
 }
 
 /// Writes the changes. Returns whether an entry is new, and the number of added bytes.
-fn apply(batch: &Batch<'_>, number: i64, changes: &Changes) -> Result<(bool, i64), SqliteError> {
-    let connection = batch.connection;
+fn apply(
+    batch: &Batch<'_>,
+    subject: &Subject<'_>,
+    listing: Listing<'_>,
+    changes: &Changes,
+) -> Result<(bool, i64), SqliteError> {
+    let (connection, number) = (batch.connection, subject.number);
     let (mut recorded, mut freed) = (0, 0);
+    let recorded_at = listing.is_indexed.then(|| batch.now());
     for key in &changes.invalidated {
         freed += journal::forget(connection, number, key)?;
     }
-    for (key, entry) in &changes.entries {
-        recorded += journal::record(connection, number, key, entry)?;
+    for RecordedEntry { key, entry, duration } in &changes.entries {
+        let time = EntryTime { recorded_at, duration: *duration };
+        recorded += journal::record(connection, number, (key, entry), time)?;
     }
     let emitted = journal::emit(connection, number, &changes.segments)?;
     let parts = result_part::insert(connection, number, &changes.result_parts)?;
     let (mut opened, mut closed, mut asking) = (0, 0, 0);
     for asked in &changes.input_requests {
-        if let Some(bytes) = input_request::open(connection, number, asked)? {
+        if let Some(bytes) = input_request::open(batch, subject, listing, asked)? {
             opened += 1;
             asking += bytes;
         }
     }
     for name in &changes.withdrawn {
-        closed += usize::from(input_request::withdraw(connection, number, name)?);
+        closed += usize::from(input_request::withdraw(batch, subject, name)?);
     }
     input_request::update_task(batch, number, opened, closed)?;
+    tag::add(connection, number, &changes.tags)?;
     Ok((recorded > 0, count(recorded + emitted + parts) + asking - freed))
 }
 
@@ -165,10 +204,11 @@ fn park(
 /// cancels it.
 fn keep(
     batch: &mut Batch<'_>,
-    number: i64,
+    subject: &Subject<'_>,
     outcome: &TaskOutcome,
     hold: Duration,
 ) -> Result<(), SqliteError> {
+    let number = subject.number;
     let is_to_stop = one(batch.connection, IS_TO_STOP, [number], |row| row.get(0))?;
     if is_to_stop.unwrap_or_default() {
         run(batch.connection, PARK, (number, QUEUED, Some(batch.now())))?;
@@ -178,5 +218,5 @@ fn keep(
     let values = (number, to_json(outcome)?, batch.now(), millis(hold));
     run(batch.connection, KEEP, values)?;
     batch.moved(RUNNING, KEPT);
-    Ok(())
+    delivery::notify(batch, subject, TaskEvent::TaskQuarantined, None)
 }

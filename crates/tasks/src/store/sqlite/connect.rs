@@ -37,7 +37,7 @@ const WRITER_CACHE_KIB: u32 = 4 << 10;
 const READER_CACHE_KIB: u32 = 1 << 10;
 
 /// Capacity of the statement cache: more than the number of all statements.
-const STATEMENTS: usize = 128;
+const STATEMENTS: usize = 192;
 
 /// Returns the absolute path of the file. Creates the file if necessary, readable only by its user.
 pub(super) fn file(path: &Path) -> Result<PathBuf, StoreError> {

@@ -3,13 +3,17 @@
 use rusqlite::{Connection, params};
 
 use super::{
+    audit,
     batch::Batch,
     bridge,
-    clock::{from_column, millis},
-    column::{QUEUED, RUNNING, count, to_json},
+    clock::{from_column, millis, to_column},
+    column::{PARKED, QUEUED, RUNNING, count, to_json},
+    delivery::{self, Subject},
     error::SqliteError,
-    journal,
+    input_request::{self, Listing},
+    journal::{self, EntryTime},
     statement::{one, run},
+    tag,
 };
 use crate::store::{
     ChangeSource, CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, TaskId, budget,
@@ -20,9 +24,10 @@ pub(super) const MADE_UNDER: &str =
 pub(super) const OWNER_OF: &str = "SELECT principal FROM task WHERE id = ?1";
 pub(super) const INSERT: &str = "INSERT INTO task (id, principal, tool, phase, epoch, worker_id, due_at,
      created_at, updated_at, effective_ttl, expires_at, started, crash_count, idempotency_key, idempotency_fingerprint, reissue_counts, origin,
-     ttl, max_ttl, listed, has_cleanup, acknowledged_at)
+     ttl, max_ttl, listed, has_cleanup, acknowledged_at, status_message, person, indexed, rerun_of, notify,
+     end_audit)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?5, 0, ?11, ?12, ?13, ?14, ?9, ?15, ?16,
-     ?17, ?18) ON CONFLICT (id) DO NOTHING";
+     ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT (id) DO NOTHING";
 pub(super) const INSERT_REQUEST: &str = "INSERT INTO task_request (task, body) VALUES (?1, ?2)";
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutcome, SqliteError> {
@@ -39,8 +44,8 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
     if let Some((worker, _)) = &task.worker {
         batch.file.workers.show(worker);
     }
-    let now = batch.now();
-    let Some(number) = insert(batch, task, now)? else {
+    let (now, notify) = (batch.now(), delivery::subscriptions(&task.notify)?);
+    let Some(number) = insert(batch, task, notify.as_deref(), now)? else {
         // Nearly all tasks are new, so a lookup before every insert would cost more than this
         // correction.
         batch.count_out(&task.principal)?;
@@ -52,12 +57,15 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
         };
         return Ok(made_before(batch, task)?.ok_or_else(taken)?);
     };
-    batch.count(if task.worker.is_some() { RUNNING } else { QUEUED }, 1);
+    batch.count(first_phase(task, now).0, 1);
     run(batch.connection, INSERT_REQUEST, (number, task.request.get()))?;
     for (key, entry) in &task.journal.entries {
-        journal::record(batch.connection, number, key, entry)?;
+        // Entries from before the promotion have the time of the creation.
+        journal::record(batch.connection, number, (key, entry), EntryTime::default())?;
     }
     journal::emit(batch.connection, number, &task.journal.segments)?;
+    tag::add(batch.connection, number, &task.tags)?;
+    ask(batch, &Subject { number, task: &task.id, notify: notify.as_deref() }, task)?;
     if let Some(bridge) = &task.bridge {
         bridge::insert(batch, number, &task.principal, bridge)?;
     }
@@ -70,6 +78,16 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> Result<CreateOutc
         batch.changed(number, &task.id, ChangeSource::Other);
     }
     Ok(CreateOutcome::Created { lease, at: from_column(now) })
+}
+
+/// Opens the input requests of a new task.
+fn ask(batch: &Batch<'_>, subject: &Subject<'_>, task: &NewTask) -> Result<(), SqliteError> {
+    let listing = Listing { is_indexed: task.indexed, person: task.person.as_deref() };
+    let mut opened = 0;
+    for asked in &task.input_requests {
+        opened += usize::from(input_request::open(batch, subject, listing, asked)?.is_some());
+    }
+    input_request::update_task(batch, subject.number, opened, 0)
 }
 
 /// Returns the task that was created under an idempotency key. The key exists as long as the task.
@@ -103,9 +121,26 @@ fn made_before(batch: &Batch<'_>, task: &NewTask) -> Result<Option<CreateOutcome
     }
 }
 
+/// Returns the phase of a new task, and when a worker must claim it.
+fn first_phase(task: &NewTask, now: i64) -> (i64, Option<i64>) {
+    match &task.worker {
+        Some((_, lease)) => (RUNNING, Some(now + millis(*lease))),
+        None if task.input_requests.is_empty() => (QUEUED, Some(now)),
+        None => {
+            let first_due = task.input_requests.iter().filter_map(|asked| asked.due).min();
+            (PARKED, first_due.map(to_column))
+        }
+    }
+}
+
 /// Inserts the row and returns its number. Returns `None` if the ID exists.
-fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, SqliteError> {
-    let worker = task.worker.as_ref();
+fn insert(
+    batch: &Batch<'_>,
+    task: &NewTask,
+    notify: Option<&str>,
+    now: i64,
+) -> Result<Option<i64>, SqliteError> {
+    let (worker, (phase, due_at)) = (task.worker.as_ref(), first_phase(task, now));
     let ttl = task.ttl.map(millis);
     let reasked = match task.journal.reasked.is_empty() {
         true => None,
@@ -118,10 +153,10 @@ fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Sq
             task.id.as_str(),
             task.principal,
             task.tool,
-            if worker.is_some() { RUNNING } else { QUEUED },
+            phase,
             worker.is_some(),
             worker.map(|(worker, _)| worker.as_str()),
-            worker.map_or(now, |(_, lease)| now + millis(*lease)),
+            due_at,
             now,
             ttl,
             ttl.map(|ttl| now + ttl),
@@ -133,6 +168,12 @@ fn insert(batch: &Batch<'_>, task: &NewTask, now: i64) -> Result<Option<i64>, Sq
             task.listed,
             task.clean_up,
             task.bridge.is_none().then_some(now),
+            task.status_message,
+            task.person,
+            task.indexed,
+            task.rerun_of.as_ref().map(TaskId::as_str),
+            notify,
+            audit::end_column(task.end_audit.as_ref())?,
         ],
     )?;
     Ok((inserted > 0).then(|| batch.connection.last_insert_rowid()))

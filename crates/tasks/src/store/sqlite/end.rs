@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use super::{
+    audit,
     batch::Batch,
     clock::{millis, to_column},
     column::{ENDED, RUNNING, count, to_json},
+    delivery::{self, Subject},
     error::SqliteError,
     input_request,
     respond::owned,
     statement::{one, run},
+    tag,
 };
 use crate::store::{
-    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, TaskId, TaskOutcome,
-    budget::TASK_BYTES,
+    CancelOutcome, ChangeSource, CleanupState, Lease, StoreError, TaskEvent, TaskId, TaskOutcome,
+    budget::{TASK_BYTES, VOTE_BYTES},
 };
 
 // Without a TTL all sums are NULL, so the task is never deleted. A task that ends late stays
@@ -36,24 +39,29 @@ pub(super) const CLEAN_UP: &str = "UPDATE task SET worker_id = NULL, due_at = ?4
 pub(super) const ASK_TO_STOP: &str = "UPDATE task SET
      cancel_requested_at = coalesce(cancel_requested_at, ?2), updated_at = max(?2, updated_at + 1)
      WHERE number = ?1";
-// `octet_length` reads only the row header, so long values are not loaded.
+// `octet_length` reads only the row header, so long values are not loaded. Votes are read per input
+// request, so a task without input requests does not search them.
 pub(super) const MEASURE: &str = "SELECT principal, octet_length(task_request.body)
      + coalesce(octet_length(outcome), 0)
      + coalesce((SELECT sum(octet_length(key) + octet_length(body)) FROM journal_entry
          WHERE journal_entry.task = task.number), 0)
      + coalesce((SELECT sum(octet_length(scope) + octet_length(body)) FROM segment
          WHERE segment.task = task.number), 0)
-     + coalesce((SELECT sum(octet_length(wire_key) + octet_length(journal_key) + octet_length(body))
+     + coalesce((SELECT sum(bytes + coalesce((
+             SELECT sum(?2 + octet_length(person) + octet_length(channel) + coalesce(octet_length(reason), 0))
+             FROM vote WHERE vote.task = input_request.task AND vote.wire_key = input_request.wire_key), 0))
          FROM input_request WHERE input_request.task = task.number), 0)
      + coalesce((SELECT sum(octet_length(body)) FROM result_part
-         WHERE result_part.task = task.number), 0)
+         WHERE result_part.task = task.number), 0), tags
      FROM task JOIN task_request ON task_request.task = task.number WHERE task.number = ?1";
 pub(super) const PURGE: &str = "DELETE FROM task WHERE number = ?1";
 
 /// A task that is about to end.
 pub(super) struct Ending<'a> {
-    pub(super) number: i64,
+    pub(super) subject: Subject<'a>,
     pub(super) principal: &'a str,
+    /// Audit event of the end, as JSON; `None` without the event.
+    pub(super) end_audit: Option<&'a str>,
     /// Current phase, which is not `ENDED`.
     pub(super) phase: i64,
     /// Whether an input request may be open.
@@ -64,27 +72,30 @@ pub(super) struct Ending<'a> {
 /// Ends a task that has not ended.
 pub(super) fn end(
     batch: &mut Batch<'_>,
-    &Ending { number, principal, phase, asks, by }: &Ending<'_>,
+    &Ending { subject, principal, end_audit, phase, asks, by }: &Ending<'_>,
     outcome: &TaskOutcome,
     retention: Duration,
 ) -> Result<(), SqliteError> {
-    let connection = batch.connection;
+    let (connection, number) = (batch.connection, subject.number);
     if asks {
-        let withdrawn = input_request::withdraw_all(connection, number)?;
+        let withdrawn = input_request::withdraw_all(batch, &subject)?;
         input_request::update_task(batch, number, 0, withdrawn)?;
     }
     let json = to_json(outcome)?;
-    let (now, retention, kind) = (batch.now(), millis(retention), outcome.kind().column());
+    let (now, retention, kind) = (batch.now(), millis(retention), outcome.kind());
     let ended = match outcome.needs_cleanup() {
-        false => run(connection, END, (number, &json, now, retention, kind))?,
+        false => run(connection, END, (number, &json, now, retention, kind.column()))?,
         true => {
-            let values = (number, &json, now, retention, kind, by == ChangeSource::Worker);
+            let is_of_worker = by == ChangeSource::Worker;
+            let values = (number, &json, now, retention, kind.column(), is_of_worker);
             run(connection, END_UNFINISHED, values)?
         }
     };
     if ended == 0 {
         return Ok(());
     }
+    audit::end(batch, end_audit, principal, kind)?;
+    delivery::notify(batch, &subject, TaskEvent::TaskEnded, None)?;
     batch.moved(phase, ENDED);
     batch.count_bytes(principal, count(json.len()))?;
     batch.count_out(principal)
@@ -114,23 +125,24 @@ pub(super) fn cancel(
     at_once: bool,
     retention: Duration,
 ) -> Result<Option<CancelOutcome>, SqliteError> {
-    let Some((number, phase)) = owned(batch, principal, task)? else { return Ok(None) };
+    let Some(owned) = owned(batch, principal, task)? else { return Ok(None) };
+    let (phase, subject) = (owned.phase, owned.subject(task));
     if phase == ENDED {
         return Ok(Some(CancelOutcome::AlreadyEnded));
     }
-    let ending = Ending { number, principal, phase, asks: true, by: ChangeSource::Other };
-    cancel_open(batch, task, &ending, at_once, retention).map(Some)
+    let (end_audit, by) = (owned.end_audit.as_deref(), ChangeSource::Other);
+    let ending = Ending { subject, principal, end_audit, phase, asks: true, by };
+    cancel_open(batch, &ending, at_once, retention).map(Some)
 }
 
 /// Cancels a task that has not ended.
 pub(super) fn cancel_open(
     batch: &mut Batch<'_>,
-    task: &TaskId,
     ending: &Ending<'_>,
     at_once: bool,
     retention: Duration,
 ) -> Result<CancelOutcome, SqliteError> {
-    let number = ending.number;
+    let Subject { number, task, .. } = ending.subject;
     run(batch.connection, ASK_TO_STOP, (number, batch.now()))?;
     let cancelled = match ending.phase == RUNNING && !at_once {
         true => CancelOutcome::Requested,
@@ -145,13 +157,14 @@ pub(super) fn cancel_open(
 
 /// Deletes a task, and subtracts its bytes from its principal. Returns these bytes.
 pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<i64, SqliteError> {
-    let measured = one(batch.connection, MEASURE, [number], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    let measured = one(batch.connection, MEASURE, (number, count(VOTE_BYTES)), |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<String>>(2)?))
     })?;
     let mut freed = 0;
-    if let Some((principal, bytes)) = measured {
+    if let Some((principal, bytes, tags)) = measured {
         freed = bytes + count(TASK_BYTES);
         batch.count_bytes(&principal, -freed)?;
+        tags.map_or(Ok(()), |tags| tag::delete(batch.connection, number, &tags))?;
     }
     run(batch.connection, PURGE, [number])?;
     Ok(freed)

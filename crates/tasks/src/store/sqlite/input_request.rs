@@ -1,35 +1,39 @@
 //! The table `input_request`. A row stays after its request is resolved or withdrawn, because a
 //! wire key identifies one input request for the lifetime of the task.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row, params};
 
 use super::{
+    addressee,
     batch::Batch,
     clock::{from_column, to_column},
-    column::{count, to_json},
+    column::{count, people, to_json},
+    delivery::{self, Subject},
     error::SqliteError,
     statement::{all, one, run},
+    vote,
 };
-use crate::store::{InputSource, NewInputRequest, lifetime::Lifetime};
+use crate::store::{Audience, InputSource, NewInputRequest, TaskEvent, budget, lifetime::Lifetime};
 
 pub(super) const OPEN: &str =
-    "INSERT INTO input_request (task, wire_key, journal_key, ordinal, state, due_at, body, is_external, audience)
+    "INSERT INTO input_request (task, wire_key, journal_key, ordinal, state, due_at, body, is_external, audience,
+         people, binding, in_inbox, bytes, opened_at)
      VALUES (?1, ?2, ?3, (SELECT coalesce(max(ordinal), 0) + 1 FROM input_request WHERE task = ?1), 0, ?4,
-     ?5, ?6, ?7) ON CONFLICT DO UPDATE SET journal_key = excluded.journal_key, ordinal = excluded.ordinal, state = 0,
-     due_at = excluded.due_at, body = excluded.body, is_external = excluded.is_external,
-     audience = excluded.audience WHERE state = 2";
-pub(super) const WITHDRAW: &str =
-    "UPDATE input_request SET state = 2 WHERE task = ?1 AND wire_key = ?2 AND state = 0";
-pub(super) const WITHDRAW_ALL: &str =
-    "UPDATE input_request SET state = 2 WHERE task = ?1 AND state = 0";
-pub(super) const RESOLVE: &str = "UPDATE input_request SET state = 1
+     ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO UPDATE SET journal_key = excluded.journal_key,
+     ordinal = excluded.ordinal, state = 0, due_at = excluded.due_at, body = excluded.body,
+     is_external = excluded.is_external, audience = excluded.audience, people = excluded.people,
+     binding = excluded.binding, in_inbox = excluded.in_inbox, bytes = excluded.bytes,
+     opened_at = excluded.opened_at, settled_at = NULL WHERE state = 2";
+pub(super) const WITHDRAW: &str = "UPDATE input_request SET state = 2, settled_at = ?3
+     WHERE task = ?1 AND wire_key = ?2 AND state = 0 RETURNING wire_key, audience, in_inbox";
+pub(super) const WITHDRAW_ALL: &str = "UPDATE input_request SET state = 2, settled_at = ?2
+     WHERE task = ?1 AND state = 0 RETURNING wire_key, audience, in_inbox";
+pub(super) const RESOLVE: &str = "UPDATE input_request SET state = 1, settled_at = ?5
      WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 AND audience <= ?4
-     RETURNING journal_key";
+     RETURNING wire_key, audience, in_inbox, journal_key";
 pub(super) const OPEN_KEY: &str = "SELECT journal_key FROM input_request
      WHERE task = ?1 AND wire_key = ?2 AND state = 0 AND is_external = ?3 AND audience <= ?4";
-pub(super) const BYTES: &str =
-    "SELECT octet_length(wire_key) + octet_length(journal_key) + octet_length(body) FROM input_request
-     WHERE task = ?1 AND wire_key = ?2";
+pub(super) const BYTES: &str = "SELECT bytes FROM input_request WHERE task = ?1 AND wire_key = ?2";
 pub(super) const LIFETIME: &str =
     "SELECT open, created_at, effective_ttl, ttl, max_ttl, phase = 4 FROM task WHERE number = ?1";
 pub(super) const UPDATE_TASK: &str =
@@ -38,20 +42,62 @@ pub(super) const OPEN_KEYS: &str =
     "SELECT journal_key FROM input_request WHERE task = ?1 AND state = 0 ORDER BY ordinal";
 pub(super) const REISSUE_COUNTS: &str = "SELECT journal_key, count(*) - 1 FROM input_request WHERE task = ?1 GROUP BY journal_key HAVING count(*) > 1";
 
+/// The inboxes that contain the requests of a task to its client or caller.
+#[derive(Clone, Copy)]
+pub(super) struct Listing<'a> {
+    pub(super) is_indexed: bool,
+    /// Person of the task.
+    pub(super) person: Option<&'a str>,
+}
+
 /// Opens a request, unless it is open or resolved. Returns the added bytes if the request was not
 /// open.
 pub(super) fn open(
-    connection: &Connection,
-    task: i64,
+    batch: &Batch<'_>,
+    subject: &Subject<'_>,
+    listing: Listing<'_>,
     asked: &NewInputRequest,
 ) -> Result<Option<i64>, SqliteError> {
-    let (due, outside) = (asked.due.map(to_column), asked.request.is_none());
-    let body = to_json(&asked.request)?;
-    let bytes = count(asked.name.len() + asked.key.len() + body.len());
-    let before = bytes_of(connection, task, &asked.name)?.unwrap_or_default();
-    let values = (task, &asked.name, &asked.key, due, body, outside, asked.audience.column());
-    let opened = run(connection, OPEN, values)? > 0;
-    Ok(opened.then_some(bytes - before))
+    let NewInputRequest { key, name, request, audience, due, binding } = asked;
+    let (connection, task, opened_at) = (batch.connection, subject.number, batch.now());
+    let outside = request.is_none();
+    let audience = if outside { &Audience::Client } else { audience };
+    let in_inbox = !outside && (listing.is_indexed || audience.is_people());
+    let bytes = count(budget::input_request(asked));
+    let before = bytes_of(connection, task, name)?;
+    let opened = run(
+        connection,
+        OPEN,
+        params![
+            task,
+            name,
+            key,
+            due.map(to_column),
+            to_json(request)?,
+            outside,
+            audience.column(),
+            people(audience)?,
+            binding.as_ref().map(to_json).transpose()?,
+            in_inbox,
+            bytes,
+            opened_at,
+        ],
+    )?;
+    if opened == 0 {
+        return Ok(None);
+    }
+    let mut freed = 0;
+    if let Some(bytes) = before {
+        // The people saw another request, so their votes do not count.
+        freed = bytes + vote::delete(connection, task, name)?;
+    }
+    if in_inbox {
+        addressee::insert(batch, subject, (name, opened_at), audience, listing.person)?;
+    }
+    if *audience != Audience::Client {
+        delivery::notify(batch, subject, TaskEvent::InputRequestOpened, Some(name))?;
+    }
+    Ok(Some(bytes - freed))
 }
 
 /// Returns the bytes of a request, if it exists.
@@ -76,27 +122,68 @@ pub(super) fn open_key(
 
 /// Withdraws a request. Returns whether it was open.
 pub(super) fn withdraw(
-    connection: &Connection,
-    task: i64,
+    batch: &Batch<'_>,
+    subject: &Subject<'_>,
     name: &str,
 ) -> Result<bool, SqliteError> {
-    Ok(run(connection, WITHDRAW, (task, name))? > 0)
+    let values = (subject.number, name, batch.now());
+    let closed = one(batch.connection, WITHDRAW, values, Closed::read)?;
+    closed.as_ref().map_or(Ok(()), |closed| closed.announce(batch, subject))?;
+    Ok(closed.is_some())
 }
 
 /// Withdraws all open requests. Returns their number.
-pub(super) fn withdraw_all(connection: &Connection, task: i64) -> Result<usize, SqliteError> {
-    Ok(run(connection, WITHDRAW_ALL, [task])?)
+pub(super) fn withdraw_all(batch: &Batch<'_>, subject: &Subject<'_>) -> Result<usize, SqliteError> {
+    let closed = all(batch.connection, WITHDRAW_ALL, (subject.number, batch.now()), Closed::read)?;
+    closed.iter().try_for_each(|closed| closed.announce(batch, subject))?;
+    Ok(closed.len())
 }
 
 /// Resolves an open request that the source may respond to. Returns its journal key.
 pub(super) fn resolve(
-    connection: &Connection,
-    task: i64,
+    batch: &Batch<'_>,
+    subject: &Subject<'_>,
     name: &str,
     from: InputSource,
 ) -> Result<Option<String>, SqliteError> {
     let outside = from == InputSource::External;
-    Ok(one(connection, RESOLVE, (task, name, outside, from.max_audience()), |row| row.get(0))?)
+    let values = (subject.number, name, outside, from.max_audience(), batch.now());
+    let resolved = one(batch.connection, RESOLVE, values, |row| {
+        Ok((Closed::read(row)?, row.get::<_, String>(3)?))
+    })?;
+    let Some((closed, key)) = resolved else { return Ok(None) };
+    closed.announce(batch, subject)?;
+    Ok(Some(key))
+}
+
+/// A request that has just been closed.
+pub(super) struct Closed {
+    pub(super) name: String,
+    /// Column of its audience.
+    pub(super) audience: i16,
+    pub(super) in_inbox: bool,
+}
+
+impl Closed {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { name: row.get(0)?, audience: row.get(1)?, in_inbox: row.get(2)? })
+    }
+
+    /// Removes the request from the inboxes, and writes its deliveries.
+    pub(super) fn announce(
+        &self,
+        batch: &Batch<'_>,
+        subject: &Subject<'_>,
+    ) -> Result<(), SqliteError> {
+        if self.in_inbox {
+            addressee::delete(batch, subject.number, &self.name)?;
+        }
+        if self.audience > Audience::Client.column() {
+            let event = TaskEvent::InputRequestSettled;
+            delivery::notify(batch, subject, event, Some(&self.name))?;
+        }
+        Ok(())
+    }
 }
 
 /// Updates the number of open requests of a task, and the TTL that depends on it.

@@ -11,7 +11,8 @@ pub(super) const OPEN_INPUT: &str =
      FROM task JOIN task_request ON task_request.task = task.number
          JOIN input_request ON input_request.task = task.number
      WHERE task.id = ?1 AND task.principal = ?2 AND input_request.wire_key = ?3
-         AND input_request.state = 0 AND input_request.is_external = 0";
+         AND input_request.state = 0 AND input_request.is_external = 0
+         AND input_request.audience < 2";
 
 impl InputStore for SqliteStore {
     fn open_input<'a>(

@@ -1,6 +1,6 @@
 //! The tables `journal_entry` and `segment`: the journal of a task.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use outlive_wire::RawJson;
 use rusqlite::Connection;
@@ -11,10 +11,11 @@ use super::{
     input_request,
     statement::{all, one, run},
 };
-use crate::{JournalEntry, JournalSnapshot, SegmentRecord};
+use crate::{JournalEntry, JournalSnapshot, SegmentRecord, store::EntryKind};
 
-pub(super) const RECORD: &str = "INSERT INTO journal_entry (task, key, is_input, body)
-     VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+pub(super) const RECORD: &str =
+    "INSERT INTO journal_entry (task, key, kind, recorded_at, duration, body)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
 pub(super) const FORGET: &str = "DELETE FROM journal_entry WHERE task = ?1 AND key = ?2
      RETURNING octet_length(key) + octet_length(body)";
 pub(super) const BYTES: &str = "SELECT octet_length(key) + octet_length(body) FROM journal_entry
@@ -28,20 +29,54 @@ pub(super) const ENTRIES: &str = "SELECT key, body FROM journal_entry WHERE task
 pub(super) const SEGMENTS: &str =
     "SELECT scope, ordinal, body FROM segment WHERE task = ?1 ORDER BY number";
 pub(super) const ANSWERS: &str =
-    "SELECT key, body FROM journal_entry WHERE task = ?1 AND is_input = 1 ORDER BY key";
+    "SELECT key, body FROM journal_entry WHERE task = ?1 AND kind = 1 ORDER BY key";
 pub(super) const COUNT_ANSWERS: &str =
-    "SELECT count(*) FROM journal_entry WHERE task = ?1 AND is_input = 1";
+    "SELECT count(*) FROM journal_entry WHERE task = ?1 AND kind = 1";
+
+/// Time of a journal entry, for the timeline.
+#[derive(Clone, Copy, Default)]
+pub(super) struct EntryTime {
+    /// When the entry is recorded; `None` if the task is not indexed.
+    pub(super) recorded_at: Option<i64>,
+    /// Duration of the step.
+    pub(super) duration: Option<Duration>,
+}
 
 /// Adds an entry. Returns its bytes, or zero if the key exists; an existing entry does not change.
 pub(super) fn record(
     connection: &Connection,
     task: i64,
-    key: &str,
-    entry: &JournalEntry,
+    (key, entry): (&str, &JournalEntry),
+    EntryTime { recorded_at, duration }: EntryTime,
 ) -> Result<usize, SqliteError> {
-    let (answer, json) = (matches!(entry, JournalEntry::Answer(_)), to_json(entry)?);
+    let json = to_json(entry)?;
     let bytes = key.len() + json.len();
-    Ok(run(connection, RECORD, (task, key, answer, json))? * bytes)
+    let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    let duration = duration.filter(|_| recorded_at.is_some()).map(micros);
+    let values = (task, key, kind_column(entry), recorded_at, duration, json);
+    Ok(run(connection, RECORD, values)? * bytes)
+}
+
+/// Converts the kind of an entry to its column value. Workers count the input responses, which
+/// therefore have a value of their own.
+fn kind_column(entry: &JournalEntry) -> i64 {
+    match EntryKind::new(entry) {
+        EntryKind::Step => 0,
+        EntryKind::Input if matches!(entry, JournalEntry::Answer(_)) => 1,
+        EntryKind::FailedStep => 2,
+        EntryKind::Input => 3,
+        EntryKind::Timer => 4,
+    }
+}
+
+/// Reads the kind of an entry.
+pub(super) fn kind(column: i64) -> EntryKind {
+    match column {
+        0 => EntryKind::Step,
+        1 | 3 => EntryKind::Input,
+        2 => EntryKind::FailedStep,
+        _ => EntryKind::Timer,
+    }
 }
 
 /// Returns the bytes of an entry, if it exists.

@@ -3,38 +3,32 @@
 use std::sync::Arc;
 
 use outlive_wire::RawJson;
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::{
     batch::Batch,
     clock::{from_column, to_column},
-    column::{ENDED, KEPT, QUEUED, audience, count, from_json, phase, phase_column, raw},
+    column::{
+        ENDED, KEPT, QUEUED, audience, count, from_json, phase, phase_column, raw, request_state,
+    },
+    delivery::Subject,
     end,
     error::SqliteError,
-    journal, key_value,
-    read::{Seen, seen},
+    input_request, journal, key_value,
     statement::{all, in_one_piece, one, run},
     store::SqliteStore,
+    summary::{Watched, overseen},
+    tag,
 };
 use crate::store::{
-    ChangeSource, InputRequestRecord, InputRequestState, ListCursor, OperatorStore, OutcomeKind,
-    PurgeOutcome, RetryOutcome, StoreError, StoreFuture, TaskDetail, TaskFilter, TaskId,
-    TaskSummary, UnixMillis, WorkerId,
+    ChangeSource, InputRequestRecord, ListCursor, OperatorStore, OutcomeKind, PurgeOutcome,
+    RetryOutcome, StoreError, StoreFuture, TaskDetail, TaskFilter, TaskId, TaskSummary, UnixMillis,
 };
-
-macro_rules! overseen {
-    ($which:literal) => {
-        seen!(
-            ", principal, worker_id, epoch, started, crash_count, due_at, CASE phase WHEN 4 THEN quarantine_outcome END
-             FROM task ",
-            $which
-        )
-    };
-}
 
 // These two statements scan all tasks. An index would slow down every creation, and operators use
 // these statements rarely.
 const TASKS: &str = overseen!(
+    "",
     "WHERE (?1 IS NULL OR phase = ?1) AND (?2 IS NULL OR tool = ?2)
      AND (?3 IS NULL OR principal = ?3) AND created_at < ?4 AND (created_at, id) < (?5, ?6)
      AND (?8 IS NULL OR outcome_kind = ?8) ORDER BY created_at DESC, id DESC LIMIT ?7"
@@ -42,12 +36,12 @@ const TASKS: &str = overseen!(
 const ENDED_BEFORE: &str = "SELECT number, principal, id FROM task
      WHERE phase = 3 AND due_at IS NULL AND updated_at < ?1 LIMIT ?2";
 
-pub(super) const ONE: &str = overseen!("WHERE id = ?1");
-pub(super) const REQUEST: &str = "SELECT number, body FROM task
+pub(super) const ONE: &str = overseen!("", "WHERE id = ?1");
+pub(super) const REQUEST: &str = "SELECT number, body, person, rerun_of, tags FROM task
      JOIN task_request ON task_request.task = task.number WHERE id = ?1";
 pub(super) const QUESTIONS: &str =
-    "SELECT journal_key, wire_key, body, due_at, state, audience FROM input_request
-     WHERE task = ?1 ORDER BY ordinal";
+    "SELECT journal_key, wire_key, body, people, audience, due_at, state, opened_at, settled_at
+     FROM input_request WHERE task = ?1 ORDER BY ordinal";
 // The TTL starts again. Without a TTL all sums are NULL.
 pub(super) const RETRY: &str =
     "UPDATE task SET phase = 0, quarantine_outcome = NULL, due_at = ?2, crash_count = 0,
@@ -138,41 +132,51 @@ fn inspect(connection: &Connection, task: &TaskId) -> Result<Option<TaskDetail>,
         return Ok(None);
     };
     let request = one(connection, REQUEST, [task.as_str()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        let rerun_of = row.get::<_, Option<String>>(3)?.map(TaskId::new);
+        let texts = (row.get::<_, String>(1)?, row.get::<_, Option<String>>(4)?);
+        Ok((row.get::<_, i64>(0)?, row.get(2)?, rerun_of, texts))
     })?;
     let missing = || {
         StoreError::Incompatible("a task has no request; restore the file from a backup".to_owned())
     };
-    let (number, request) = request.ok_or_else(missing)?;
-    let rows = all(connection, QUESTIONS, [number], |row| {
-        Ok((
-            (row.get(0)?, row.get(1)?),
-            (row.get::<_, String>(2)?, row.get::<_, Option<i64>>(3)?),
-            (row.get::<_, i64>(4)?, row.get::<_, i16>(5)?),
-        ))
-    })?;
-    let requests = rows.into_iter().map(|((key, name), (body, due), (state, to))| {
-        Ok(InputRequestRecord {
-            key,
-            name,
-            request: from_json("input_request", &body)?,
-            audience: audience(to)?,
-            due: due.map(from_column),
-            state: match state {
-                0 => InputRequestState::Open,
-                1 => InputRequestState::Answered,
-                _ => InputRequestState::Withdrawn,
-            },
-        })
-    });
+    let (number, person, rerun_of, (request, tags)) = request.ok_or_else(missing)?;
     let segments = one(connection, journal::LAST, [number], |row| row.get(0))?;
     Ok(Some(TaskDetail {
-        input_requests: requests.collect::<Result<_, SqliteError>>()?,
+        input_requests: input_requests(connection, number)?,
         entries: journal::entries(connection, number)?,
         segments: from_column(segments.unwrap_or_default()),
         request: raw("request", request)?,
         task: watched.overseen()?,
+        person,
+        rerun_of,
+        tags: tag::read(tags.as_deref())?,
     }))
+}
+
+fn input_requests(
+    connection: &Connection,
+    task: i64,
+) -> Result<Vec<InputRequestRecord>, SqliteError> {
+    let rows = all(connection, QUESTIONS, [task], |row| {
+        let keys = (row.get(0)?, row.get(1)?);
+        let texts = (row.get::<_, String>(2)?, row.get::<_, Option<String>>(3)?);
+        let times = (row.get::<_, Option<i64>>(5)?, row.get(7)?, row.get::<_, Option<i64>>(8)?);
+        Ok((keys, texts, (row.get(4)?, row.get(6)?), times))
+    })?;
+    let records = rows.into_iter().map(|((key, name), (body, people), (to, state), times)| {
+        let (due, opened_at, settled_at) = times;
+        Ok(InputRequestRecord {
+            key,
+            name,
+            request: from_json("input_request", &body)?,
+            audience: audience(to, people.as_deref())?,
+            due: due.map(from_column),
+            state: request_state(state),
+            opened_at: from_column(opened_at),
+            settled_at: settled_at.map(from_column),
+        })
+    });
+    records.collect()
 }
 
 fn retry(batch: &mut Batch<'_>, task: &TaskId) -> Result<Option<RetryOutcome>, SqliteError> {
@@ -200,7 +204,12 @@ fn purge(
     match (column == ENDED, is_due) {
         (false, _) if !force => return Ok(Some(PurgeOutcome::NotEnded(was))),
         (true, true) if !force => return Ok(Some(PurgeOutcome::CleanupPending)),
-        (false, _) => batch.count_out(&principal)?,
+        (false, _) => {
+            batch.count_out(&principal)?;
+            // The open requests leave the inboxes. Nothing is delivered, because the task is gone.
+            let subject = Subject { number, task, notify: None };
+            input_request::withdraw_all(batch, &subject)?;
+        }
         (true, _) => {}
     }
     // The change log identifies tasks by row number, and the row is gone. Other processes therefore
@@ -245,44 +254,4 @@ fn find(batch: &Batch<'_>, task: &TaskId) -> Result<Option<TaskRow>, SqliteError
         })
     })?;
     Ok(found)
-}
-
-/// Row of a task with the columns for operators.
-struct Watched {
-    seen: Seen,
-    principal: String,
-    owner: Option<String>,
-    epoch: i64,
-    begun: bool,
-    crashes: u32,
-    due: Option<i64>,
-    kept: Option<String>,
-}
-
-impl Watched {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            seen: Seen::read(row)?,
-            principal: row.get(13)?,
-            owner: row.get(14)?,
-            epoch: row.get(15)?,
-            begun: row.get(16)?,
-            crashes: row.get(17)?,
-            due: row.get(18)?,
-            kept: row.get(19)?,
-        })
-    }
-
-    fn overseen(self) -> Result<TaskSummary, SqliteError> {
-        Ok(TaskSummary {
-            view: self.seen.view()?,
-            principal: self.principal,
-            owner: self.owner.map(WorkerId::new),
-            epoch: from_column(self.epoch),
-            started: self.begun,
-            crash_count: self.crashes,
-            due_at: self.due.map(from_column),
-            kept: self.kept.map(|kept| from_json("outcome", &kept)).transpose()?,
-        })
-    }
 }

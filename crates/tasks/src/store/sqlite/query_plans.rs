@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 
 use super::{
-    abandon, audit, bridge, change_log, claim, commit, create, end, input_request, input_store,
-    journal, key_value, operator_store, phase_counts, principal_quota, read, respond, result_part,
-    schema, sweep,
+    abandon, addressee, audit, bridge, change_log, claim, commit, create, decide, delivery, end,
+    inbox, input_request, input_store, journal, key_value, metric, operator_store, phase_counts,
+    principal_quota, read, respond, result_part, schema, search, sweep, tag, timeline, vote,
 };
 
 const STATEMENTS: &[&str] = &[
@@ -108,6 +108,52 @@ const STATEMENTS: &[&str] = &[
     commit::KEEP,
     sweep::OLD,
     sweep::EXPIRED,
+    addressee::INSERT,
+    addressee::DELETE,
+    decide::BALLOT,
+    decide::SETTLE,
+    delivery::INSERT,
+    delivery::DUE,
+    delivery::LEASE,
+    delivery::SENT,
+    delivery::FAILED,
+    delivery::NEXT,
+    delivery::FAILING,
+    delivery::AGAIN,
+    delivery::SWEEP,
+    delivery::ENDS,
+    delivery::DROP,
+    inbox::ADDRESSED,
+    inbox::VOTED,
+    inbox::DETAIL,
+    metric::COUNTS,
+    metric::SAVE,
+    metric::SINCE,
+    metric::OLD,
+    metric::MERGED,
+    metric::SWEEP,
+    search::BY_TAG,
+    search::BY_PERSON,
+    search::BY_PHASE,
+    search::BY_INPUT,
+    search::BY_OUTCOME,
+    search::BY_TOOL,
+    search::BY_NUMBER,
+    search::FETCH,
+    search::ONE,
+    search::NUMBER,
+    search::CURSOR,
+    search::ENDS,
+    search::NEXT,
+    tag::INSERT,
+    tag::DELETE,
+    tag::TAGS,
+    tag::SAVE,
+    timeline::CREATED,
+    timeline::ENTRIES,
+    timeline::TIMES,
+    vote::INSERT,
+    vote::DELETE,
 ];
 
 fn tables() -> Connection {
@@ -132,8 +178,10 @@ fn statements_never_scan_a_table() {
     let connection = tables();
     for sql in STATEMENTS {
         for line in plan(&connection, sql) {
-            // A scan of a JSON list is intended.
-            let scans = line.starts_with("SCAN") && !line.contains("VIRTUAL TABLE");
+            // A scan of a JSON list is intended, and a constant row is not a table.
+            let is_table =
+                !["VIRTUAL TABLE", "CONSTANT ROW"].iter().any(|other| line.contains(other));
+            let scans = line.starts_with("SCAN") && is_table;
             assert!(!scans, "{sql}: {line}");
         }
     }

@@ -18,7 +18,7 @@ macro_rules! seen {
             "SELECT id, tool, origin, phase, outcome, created_at, updated_at, effective_ttl, status_message,
              cancel_requested_at, progress, CASE WHEN open > 0 THEN (
                  SELECT json_group_array(json_array(wire_key, body, audience, due_at) ORDER BY ordinal) FROM input_request
-                 WHERE input_request.task = task.number AND state = 0 AND is_external = 0
+                 WHERE input_request.task = task.number AND state = 0 AND is_external = 0 AND audience < 2
              ) END, acknowledged_at IS NOT NULL",
             $($which),*
         )
@@ -34,7 +34,9 @@ pub(super) const LIST: &str = seen!(
 );
 
 pub(super) const LAST_EMITTED: &str = "SELECT number, phase = 3, coalesce((
-         SELECT max(number) FROM segment WHERE task = task.number), 0), open > 0
+         SELECT max(number) FROM segment WHERE task = task.number), 0),
+         open > 0 AND EXISTS (SELECT 1 FROM input_request
+             WHERE input_request.task = task.number AND state = 0 AND audience < 2)
      FROM task WHERE id = ?1 AND principal = ?2";
 pub(super) const EMITTED: &str =
     "SELECT body FROM segment WHERE task = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
@@ -155,7 +157,7 @@ fn requests(column: &str) -> Result<Vec<OpenInput>, SqliteError> {
     rows.into_iter().map(|(name, body, to, due)| open_input(name, &body, to, due)).collect()
 }
 
-/// Reads an open input request from its columns.
+/// Reads an open input request to the client from its columns.
 pub(super) fn open_input(
     name: String,
     body: &str,
@@ -165,7 +167,7 @@ pub(super) fn open_input(
     Ok(OpenInput {
         name,
         request: from_json("input_request", body)?,
-        audience: audience(to)?,
+        audience: audience(to, None)?,
         due: due.map(from_column),
     })
 }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::{
     batch::Batch,
     error::SqliteError,
-    respond::owned,
+    respond::{Owned, owned},
     statement::{one, run},
 };
 use crate::store::{ResultPart, TaskId, budget};
@@ -50,7 +50,7 @@ pub(super) fn delete(
     principal: &str,
     task: &TaskId,
 ) -> Result<u64, SqliteError> {
-    let Some((number, _)) = owned(batch, principal, task)? else { return Ok(0) };
+    let Some(Owned { number, .. }) = owned(batch, principal, task)? else { return Ok(0) };
     let freed = one(batch.connection, MEASURE, [number], |row| row.get(0))?.unwrap_or(0_i64);
     if freed > 0 {
         run(batch.connection, DELETE, [number])?;

@@ -5,6 +5,7 @@ use outlive_tasks::store::PostgresStore;
 use super::Schema;
 use crate::{
     bridge_histories,
+    decision_histories::{self, PeopleUnderTest},
     model::{Clocked, play},
 };
 
@@ -18,5 +19,12 @@ fn postgres_store_matches_model() {
 fn postgres_store_matches_memory_store_in_bridged_calls() {
     bridge_histories::play(20, async || {
         Clocked::new(Schema::new().connect().await, PostgresStore::advance_clock)
+    });
+}
+
+#[test]
+fn postgres_store_matches_memory_store_in_decisions() {
+    decision_histories::play(20, async || {
+        PeopleUnderTest::new(Schema::new().connect().await, PostgresStore::advance_clock)
     });
 }

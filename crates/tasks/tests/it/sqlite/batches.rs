@@ -5,8 +5,8 @@ use std::{sync::Arc, thread, time::Duration};
 use outlive_tasks::{
     JournalEntry,
     store::{
-        Changes, NewTask, SqliteOptions, SqliteStore, StoreError, TaskId, TaskStore, Transition,
-        WorkQueue, WorkerId,
+        Changes, NewTask, RecordedEntry, SqliteOptions, SqliteStore, StoreError, TaskId, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
 };
 use rusqlite::Connection;
@@ -37,7 +37,8 @@ async fn queued_operations_share_a_commit_and_failures_are_isolated() {
     let lease = start(&store, task("held")).await;
     let lost = lease.clone().epoch(7);
     let entry = |key: &str| {
-        Changes::default().entries(vec![(key.to_owned(), JournalEntry::Value(raw(&json!(1))))])
+        Changes::default()
+            .entries(vec![RecordedEntry::new(key, JournalEntry::Value(raw(&json!(1))))])
     };
     // A trigger that fails after some rows are written.
     let by_hand = Connection::open(folder.file()).unwrap();

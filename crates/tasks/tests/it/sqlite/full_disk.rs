@@ -5,8 +5,8 @@ use std::{path::Path, process::Command};
 use outlive_tasks::{
     JournalEntry,
     store::{
-        Changes, CreateOutcome, SqliteStore, StoreError, TaskId, TaskStore, Transition, WorkQueue,
-        WorkerId,
+        Changes, CreateOutcome, RecordedEntry, SqliteStore, StoreError, TaskId, TaskStore,
+        Transition, WorkQueue, WorkerId,
     },
 };
 use serde_json::json;
@@ -17,7 +17,7 @@ const KIB: usize = 1 << 10;
 
 fn large(key: &str) -> Changes {
     let value = JournalEntry::Value(raw(&json!("x".repeat(64 * KIB))));
-    Changes::default().entries(vec![(key.to_owned(), value)])
+    Changes::default().entries(vec![RecordedEntry::new(key, value)])
 }
 
 #[tokio::test]

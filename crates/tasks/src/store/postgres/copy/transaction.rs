@@ -9,7 +9,7 @@ use tokio_postgres::CopyInSink;
 
 use super::super::{
     clock::{millis, to_column},
-    column::{count, get, row_bytes, text},
+    column::{count, get, text},
     connect::Session,
     create::Creation,
     error::PostgresError,
@@ -17,16 +17,14 @@ use super::super::{
     statement::{Query, values},
     writer::command,
 };
-use crate::store::NewTask;
-
 pub(super) const COUNT: &str = "SELECT * FROM count_tasks($1, $2, $3, $4, $5, $6, $7)";
 pub(super) const COPY: &str =
     "COPY task (id, principal, tool, origin, listed, request, phase, epoch, worker_id, worker_lock, due_at,
      created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count, has_cleanup,
-     acknowledged_at) FROM STDIN (FORMAT binary)";
+     acknowledged_at, person, indexed, notify) FROM STDIN (FORMAT binary)";
 
 /// Number of columns in `COPY`.
-const COLUMNS: i16 = 20;
+const COLUMNS: i16 = 23;
 
 /// Header of the binary copy format: signature, flags and extension length.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -38,7 +36,7 @@ const ROW: usize = 256;
 fn counting<'a>(creations: &'a [Box<Creation>], shared: &Shared) -> Query<'a> {
     let principals = || creations.chunk_by(|one, next| one.task.principal == next.task.principal);
     let least = |same: &[Box<Creation>]| same.iter().map(|one| count(one.task.quota)).min();
-    let bytes = |same: &[Box<Creation>]| same.iter().map(|one| row_bytes(&one.task)).sum::<i64>();
+    let bytes = |same: &[Box<Creation>]| same.iter().map(|one| one.bytes()).sum::<i64>();
     let most = |same: &[Box<Creation>]| same.iter().map(|one| to_column(one.task.max_bytes)).min();
     Query::new(
         COUNT,
@@ -120,7 +118,7 @@ pub(super) fn rows(creations: &[Box<Creation>], begun: &Begun, shared: &Shared) 
     let requests = creations.iter().map(|creation| creation.task.request.get().len());
     let mut rows = Rows(BytesMut::with_capacity(requests.sum::<usize>() + creations.len() * ROW));
     rows.0.extend_from_slice(HEAD);
-    creations.iter().for_each(|creation| rows.push(&creation.task, at, lock));
+    creations.iter().for_each(|creation| rows.push(creation, at, lock));
     rows.0.extend_from_slice(&(-1_i16).to_be_bytes());
     rows.0.freeze()
 }
@@ -129,7 +127,8 @@ pub(super) fn rows(creations: &[Box<Creation>], begun: &Begun, shared: &Shared) 
 struct Rows(BytesMut);
 
 impl Rows {
-    fn push(&mut self, task: &NewTask, at: i64, lock: i64) {
+    fn push(&mut self, creation: &Creation, at: i64, lock: i64) {
+        let task = &creation.task;
         let worker = task.worker.as_ref();
         let is_running = worker.is_some();
         let lease = worker.map_or(0, |(_, lease)| millis(*lease));
@@ -143,10 +142,7 @@ impl Rows {
         self.value(task.request.get().as_bytes());
         self.value(&i16::from(is_running).to_be_bytes());
         self.number(i64::from(is_running));
-        match worker {
-            Some((worker, _)) => self.text(worker.as_str()),
-            None => self.nothing(),
-        }
+        self.maybe_text(worker.map(|(worker, _)| worker.as_str()));
         self.maybe(is_running.then_some(lock));
         self.number(at + lease);
         self.number(at);
@@ -159,6 +155,13 @@ impl Rows {
         self.value(&[u8::from(task.clean_up)]);
         // Tasks with a bridge are not copied, so every copied task is acknowledged.
         self.number(at);
+        self.maybe_text(task.person.as_deref());
+        self.value(&[u8::from(task.indexed)]);
+        match &creation.notify {
+            // JSON, whose texts are escaped already.
+            Some(notify) => self.value(notify.as_bytes()),
+            None => self.nothing(),
+        }
     }
 
     fn value(&mut self, value: &[u8]) {
@@ -171,6 +174,13 @@ impl Rows {
 
     fn text(&mut self, name: &str) {
         self.value(text(name).as_bytes());
+    }
+
+    fn maybe_text(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) => self.text(name),
+            None => self.nothing(),
+        }
     }
 
     fn number(&mut self, number: i64) {

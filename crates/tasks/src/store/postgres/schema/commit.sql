@@ -47,8 +47,7 @@ BEGIN
             _task.due_at := _now;
         END IF;
     END IF;
-    UPDATE input_request SET state = 2 WHERE task = _task.number AND state = 0;
-    GET DIAGNOSTICS _open = ROW_COUNT;
+    _open := withdraw_inputs(_task, NULL, _now);
     -- A task that ends late stays readable for its retention. A task without a TTL is never
     -- deleted.
     _ttl := effective_ttl(_task, _open, 0, _now);
@@ -62,13 +61,15 @@ BEGIN
         updated_at = greatest(_now, _task.updated_at + 1)
         WHERE id = _task.id;
     INSERT INTO quota_release (principal, bytes) VALUES (_task.principal, octet_length(_outcome));
+    IF _task.notify IS NOT NULL THEN
+        PERFORM notify_tasks(ARRAY[_task.id], 'task.ended', _now);
+    END IF;
 END $$;
 
 -- Returns the bytes that a commit adds to a task. `_ends` is the size of the outcome, if it counts.
 CREATE FUNCTION growth(
     _task bigint, _forgotten text[], _keys text[], _bodies text[],
-    _scopes text[], _ordinals bigint[], _blocks text[],
-    _asked_names text[], _asked_keys text[], _asked_bodies text[], _ends bigint)
+    _scopes text[], _ordinals bigint[], _blocks text[], _inputs text, _ends bigint)
 RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RETURN coalesce(_ends, 0)
@@ -82,27 +83,38 @@ BEGIN
             FROM unnest(_scopes, _ordinals, _blocks) AS s (scope, ordinal, body)
             WHERE NOT EXISTS (SELECT FROM segment k
                 WHERE k.task = _task AND k.scope = s.scope AND k.ordinal = s.ordinal)), 0)
-        + coalesce((SELECT sum(greatest(input_request_bytes(a.wire_key, a.journal_key, a.body)
-                - coalesce(input_request_bytes(q.wire_key, q.journal_key, q.body), 0), 0))
-            FROM unnest(_asked_names, _asked_keys, _asked_bodies) AS a (wire_key, journal_key, body)
-            LEFT JOIN input_request q ON q.task = _task AND q.wire_key = a.wire_key), 0);
+        + coalesce((SELECT sum(greatest(0, i.bytes - coalesce(q.bytes, 0)))
+            FROM read_inputs(_inputs) AS i
+            LEFT JOIN input_request q ON q.task = _task AND q.wire_key = i.wire_key), 0);
+END $$;
+
+-- Adds tags to an indexed task, up to eight.
+CREATE FUNCTION add_tags(_task task, _tags text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO tag (task, tag, created_at, id)
+        SELECT _task.number, g.tag, _task.created_at, _task.id
+        FROM unnest(_tags) WITH ORDINALITY AS g (tag, place)
+        WHERE _task.indexed
+            AND NOT EXISTS (SELECT FROM tag k WHERE k.task = _task.number AND k.tag = g.tag)
+        ORDER BY g.place
+        LIMIT greatest(0, 8 - (SELECT count(*) FROM tag k WHERE k.task = _task.number))
+        ON CONFLICT DO NOTHING;
 END $$;
 
 -- Commits all kinds of changes of one task. Returns false if the lease is lost, and NULL if the
 -- principal would exceed its byte limit. An absent part is NULL.
 CREATE FUNCTION commit_task(
     _id text, _worker text, _epoch bigint, _message text, _progress text, _forgotten text[],
-    _keys text[], _is_input boolean[], _bodies text[],
+    _keys text[], _is_input boolean[], _bodies text[], _durations bigint[],
     _scopes text[], _ordinals bigint[], _blocks text[],
-    _asked_names text[], _asked_keys text[], _asked_dues bigint[], _asked_bodies text[],
-    _withdrawn text[],
+    _inputs text,     -- input requests to open, as JSON
+    _withdrawn text[], _tags text[],
     _then integer, -- 0 continue, 1 park, 2 end, 3 end and clean up
     _due bigint, _seen bigint, _outcome text, _retention bigint, _outcome_kind smallint,
     _ends bigint,     -- bytes of the outcome, if they count
     _most bigint,     -- upper bound of the stored bytes
     _max_bytes bigint,
-    _shift bigint,
-    _asked_audiences smallint[])
+    _shift bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(_shift);
@@ -122,7 +134,7 @@ BEGIN
     -- Only a principal close to its limit is measured exactly.
     IF _most > 0 AND _max_bytes - stored_bytes(_task.principal) < _most THEN
         _some := growth(_task.number, _forgotten, _keys, _bodies, _scopes, _ordinals, _blocks,
-            _asked_names, _asked_keys, _asked_bodies, _ends);
+            _inputs, _ends);
         IF _some > 0 AND stored_bytes(_task.principal) + _some > _max_bytes THEN
             RETURN NULL;
         END IF;
@@ -138,9 +150,11 @@ BEGIN
     END IF;
     IF _keys IS NOT NULL THEN
         WITH recorded AS (
-            INSERT INTO journal_entry (task, key, is_input, body)
-                SELECT _task.number, e.key, e.is_input, e.body
-                FROM unnest(_keys, _is_input, _bodies) AS e (key, is_input, body)
+            INSERT INTO journal_entry (task, key, is_input, body, recorded_at, duration)
+                SELECT _task.number, e.key, e.is_input, e.body,
+                    CASE WHEN _task.indexed THEN _now END, e.duration
+                FROM unnest(_keys, _is_input, _bodies, _durations)
+                    AS e (key, is_input, body, duration)
                 ON CONFLICT DO NOTHING
                 RETURNING octet_length(key) + octet_length(body) AS bytes
         )
@@ -165,35 +179,19 @@ BEGIN
         )
         SELECT _bytes + coalesce(sum(bytes), 0) INTO _bytes FROM emitted;
     END IF;
-    IF _asked_names IS NOT NULL THEN
-        _bytes := _bytes - coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body)) FROM input_request
-            WHERE task = _task.number AND wire_key = ANY (_asked_names)), 0);
-    END IF;
-    IF _asked_names IS NOT NULL OR _withdrawn IS NOT NULL THEN
+    IF _inputs IS NOT NULL OR _withdrawn IS NOT NULL THEN
         _before := count_open(_task.number);
-        IF _asked_names IS NOT NULL THEN
-            SELECT coalesce(max(ordinal), 0) INTO _last FROM input_request WHERE task = _task.number;
-            INSERT INTO input_request AS q
-                    (task, wire_key, journal_key, ordinal, state, due_at, body, audience)
-                SELECT _task.number, a.wire_key, a.journal_key, _last + a.place, 0, a.due_at, a.body,
-                    a.audience
-                FROM unnest(_asked_names, _asked_keys, _asked_dues, _asked_bodies, _asked_audiences)
-                    WITH ORDINALITY AS a (wire_key, journal_key, due_at, body, audience, place)
-                ON CONFLICT (task, wire_key) DO UPDATE SET journal_key = excluded.journal_key,
-                    ordinal = excluded.ordinal, state = 0, due_at = excluded.due_at,
-                    body = excluded.body, audience = excluded.audience
-                WHERE q.state = 2;
+        IF _inputs IS NOT NULL THEN
+            _bytes := _bytes + open_inputs(_task, _inputs, _now);
         END IF;
         IF _withdrawn IS NOT NULL THEN
-            UPDATE input_request SET state = 2
-                WHERE task = _task.number AND wire_key = ANY (_withdrawn) AND state = 0;
-        END IF;
-        IF _asked_names IS NOT NULL THEN
-            _bytes := _bytes + coalesce((SELECT sum(input_request_bytes(wire_key, journal_key, body)) FROM input_request
-                WHERE task = _task.number AND wire_key = ANY (_asked_names)), 0);
+            PERFORM withdraw_inputs(_task, _withdrawn, _now);
         END IF;
         _after := count_open(_task.number);
         _task.effective_ttl := effective_ttl(_task, _before, _after, _now);
+    END IF;
+    IF _tags IS NOT NULL THEN
+        PERFORM add_tags(_task, _tags);
     END IF;
     IF _bytes <> 0 THEN
         INSERT INTO quota_release (principal, tasks, bytes) VALUES (_task.principal, 0, _bytes);
@@ -218,8 +216,8 @@ BEGIN
         END IF;
     END IF;
     -- Parking does not change the visible state of a task that only waits.
-    IF _then <> 1 OR num_nonnulls(_message, _progress, _forgotten, _keys, _scopes, _asked_names,
-        _withdrawn) > 0 THEN
+    IF _then <> 1 OR num_nonnulls(_message, _progress, _forgotten, _keys, _scopes, _inputs,
+        _withdrawn, _tags) > 0 THEN
         _task.updated_at := greatest(_now, _task.updated_at + 1);
     END IF;
     UPDATE task SET updated_at = _task.updated_at, status_message = _task.status_message,
@@ -235,6 +233,7 @@ CREATE FUNCTION quarantine_task(_id text, _outcome text, _hold bigint, _shift bi
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(_shift);
+    _notifies boolean;
 BEGIN
     UPDATE task SET worker_id = NULL, worker_lock = NULL,
         phase = CASE WHEN cancel_requested_at IS NULL THEN 4 ELSE 0 END,
@@ -242,6 +241,9 @@ BEGIN
         quarantine_outcome = CASE WHEN cancel_requested_at IS NULL THEN _outcome END,
         effective_ttl = CASE WHEN cancel_requested_at IS NULL AND effective_ttl IS NOT NULL
             THEN greatest(effective_ttl, _now - created_at + _hold) ELSE effective_ttl END
-        WHERE id = _id;
-    RETURN FOUND;
+        WHERE id = _id RETURNING phase = 4 AND notify IS NOT NULL INTO _notifies;
+    IF _notifies THEN
+        PERFORM notify_tasks(ARRAY[_id], 'task.quarantined', _now);
+    END IF;
+    RETURN _notifies IS NOT NULL;
 END $$;

@@ -13,6 +13,7 @@ CREATE FUNCTION commit_tasks(
     _ids text[], _workers text[], _epochs bigint[], _messages text[], _progress text[],
     _outcomes text[], _outcome_kinds smallint[], _retentions bigint[],
     _entry_places bigint[], _entry_keys text[], _entry_is_input boolean[], _entry_bodies text[],
+    _entry_durations bigint[],
     _charged text[], _bytes bigint[], _max_bytes bigint[],
     _shift bigint)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
@@ -26,10 +27,13 @@ DECLARE
     _ended bigint[];
     _principals text[];
     _recorded bigint;
+    _is_indexed boolean;
+    _notifies boolean;
     _asked bigint[];
+    _asked_keys text[];
 BEGIN
     WITH held AS (
-        SELECT w.place, t.number, t.principal, w.outcome IS NOT NULL AS ends,
+        SELECT w.place, t.number, t.principal, t.indexed, t.notify, w.outcome IS NOT NULL AS ends,
             w.outcome IS NOT NULL OR w.status_message IS NOT NULL OR w.progress IS NOT NULL
                 OR t.crash_count > 0 OR t.updated_at <= _now - 1000 AS changes
             FROM unnest(_ids, _workers, _epochs, _messages, _progress, _outcomes)
@@ -43,8 +47,9 @@ BEGIN
     )
     SELECT array_agg(place ORDER BY place), array_agg(number ORDER BY place),
             array_agg(place) FILTER (WHERE changes),
-            array_agg(number) FILTER (WHERE ends), array_agg(principal ORDER BY place)
-        INTO _held, _numbers, _changed, _ended, _principals FROM held;
+            array_agg(number) FILTER (WHERE ends), array_agg(principal ORDER BY place),
+            bool_or(indexed), bool_or(ends AND notify IS NOT NULL)
+        INTO _held, _numbers, _changed, _ended, _principals, _is_indexed, _notifies FROM held;
     IF cardinality(_held) IS DISTINCT FROM cardinality(_ids) THEN
         SELECT array_agg(place) FILTER (WHERE number IS NULL), array_agg(number ORDER BY place),
                 array_agg(principal ORDER BY place)
@@ -54,10 +59,12 @@ BEGIN
                 FROM generate_series(1::bigint, cardinality(_ids)) AS place) AS each;
     END IF;
     IF _entry_places IS NOT NULL THEN
-        INSERT INTO journal_entry (task, key, is_input, body)
-            SELECT _numbers[e.place], e.key, e.is_input, e.body
-            FROM unnest(_entry_places, _entry_keys, _entry_is_input, _entry_bodies)
-                AS e (place, key, is_input, body)
+        -- A server with a console indexes all its tasks, so one flag serves all of them.
+        INSERT INTO journal_entry (task, key, is_input, body, recorded_at, duration)
+            SELECT _numbers[e.place], e.key, e.is_input, e.body, CASE WHEN _is_indexed THEN _now END,
+                e.duration
+            FROM unnest(_entry_places, _entry_keys, _entry_is_input, _entry_bodies, _entry_durations)
+                AS e (place, key, is_input, body, duration)
             WHERE e.place <> ALL (_lost)
             ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS _recorded = ROW_COUNT;
@@ -79,9 +86,15 @@ BEGIN
             FROM unnest(_outcomes) WITH ORDINALITY AS w (outcome, place)
             WHERE w.outcome IS NOT NULL AND w.place <> ALL (_lost) GROUP BY _principals[w.place];
         WITH withdrawn AS (
-            UPDATE input_request SET state = 2 WHERE task = ANY (_ended) AND state = 0 RETURNING task
+            UPDATE input_request SET state = 2, settled_at = _now
+                WHERE task = ANY (_ended) AND state = 0 RETURNING task, wire_key
         )
-        SELECT array_agg(task) INTO _asked FROM withdrawn;
+        SELECT array_agg(task), array_agg(wire_key) INTO _asked, _asked_keys FROM withdrawn;
+        IF _asked IS NOT NULL THEN
+            PERFORM settle_inputs(_asked, ARRAY(SELECT _ids[array_position(_numbers, a.task)]
+                FROM unnest(_asked) WITH ORDINALITY AS a (task, place) ORDER BY a.place),
+                _asked_keys, _now);
+        END IF;
     END IF;
     IF _changed IS NOT NULL THEN
         UPDATE task t SET updated_at = greatest(_now, t.updated_at + 1),
@@ -98,6 +111,11 @@ BEGIN
             FROM unnest(_ids, _messages, _progress, _outcomes, _outcome_kinds, _retentions)
                 WITH ORDINALITY AS w (id, status_message, progress, outcome, outcome_kind, retention, place)
             WHERE t.id = w.id AND w.place = ANY (_changed);
+    END IF;
+    IF _notifies THEN
+        PERFORM notify_tasks(ARRAY(SELECT _ids[w.place]
+            FROM unnest(_outcomes) WITH ORDINALITY AS w (outcome, place)
+            WHERE w.outcome IS NOT NULL AND w.place <> ALL (_lost)), 'task.ended', _now);
     END IF;
     IF _full IS NOT NULL THEN
         RETURN _lost || 0::bigint;
@@ -118,6 +136,7 @@ $$;
 -- entry exists; the caller then commits one by one.
 CREATE FUNCTION record_steps(
     _worker text, _ids text[], _epochs bigint[], _keys text[], _is_input boolean[], _bodies text[],
+    _durations bigint[],
     _charged text[], _bytes bigint[], _max_bytes bigint[],
     _shift bigint)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
@@ -128,10 +147,11 @@ DECLARE
     _changes boolean;
 BEGIN
     WITH held AS (
-        SELECT w.place, w.key, w.is_input, w.body, t.number, t.principal,
+        SELECT w.place, w.key, w.is_input, w.body, w.duration, t.number, t.principal,
+            CASE WHEN t.indexed THEN _now END AS recorded_at,
             t.crash_count > 0 OR t.updated_at <= _now - 1000 AS changes
-            FROM unnest(_ids, _epochs, _keys, _is_input, _bodies) WITH ORDINALITY
-                AS w (id, epoch, key, is_input, body, place)
+            FROM unnest(_ids, _epochs, _keys, _is_input, _bodies, _durations) WITH ORDINALITY
+                AS w (id, epoch, key, is_input, body, duration, place)
             -- IS NOT DISTINCT FROM, so that the planner finds the task by its ID and not by its
             -- worker, which has many.
             JOIN task t ON t.id = w.id AND t.worker_id IS NOT DISTINCT FROM _worker
@@ -139,7 +159,8 @@ BEGIN
             WHERE _full IS NULL OR t.principal <> ALL (_full)
             FOR NO KEY UPDATE OF t
     ), recorded AS (
-        INSERT INTO journal_entry (task, key, is_input, body) SELECT number, key, is_input, body FROM held
+        INSERT INTO journal_entry (task, key, is_input, body, recorded_at, duration)
+            SELECT number, key, is_input, body, recorded_at, duration FROM held
     ), counted AS (
         INSERT INTO quota_release (principal, tasks, bytes)
             SELECT principal, 0, sum(octet_length(key) + octet_length(body)) FROM held
@@ -165,7 +186,9 @@ DECLARE
     _full text[] := principals_without_bytes(_charged, _bytes, _max_bytes);
     _written bigint[];
     _numbers bigint[];
+    _notified text[];
     _asked bigint[];
+    _asked_keys text[];
 BEGIN
     WITH ended AS (
         UPDATE task t SET updated_at = greatest(_now, t.updated_at + 1), outcome = w.outcome,
@@ -177,22 +200,31 @@ BEGIN
                 AS w (id, epoch, outcome, outcome_kind, retention, place)
             WHERE t.id = w.id AND t.worker_id IS NOT DISTINCT FROM _worker AND t.epoch = w.epoch
                 AND t.phase = 1 AND (_full IS NULL OR t.principal <> ALL (_full))
-            RETURNING w.place, t.number, t.principal, octet_length(w.outcome) AS bytes
+            RETURNING w.place, t.number, t.principal, octet_length(w.outcome) AS bytes,
+                CASE WHEN t.notify IS NOT NULL THEN t.id END AS notified
     ), counted AS (
         INSERT INTO quota_release (principal, tasks, bytes)
             SELECT principal, count(*), sum(bytes) FROM ended GROUP BY principal
     )
-    SELECT array_agg(place), array_agg(number) INTO _written, _numbers FROM ended;
+    SELECT array_agg(place), array_agg(number), array_agg(notified) FILTER (WHERE notified IS NOT NULL)
+        INTO _written, _numbers, _notified FROM ended;
     -- Rarely finds a row, because few tasks end with an open input request.
     WITH withdrawn AS (
-        UPDATE input_request SET state = 2 WHERE task = ANY (_numbers) AND state = 0 RETURNING task
+        UPDATE input_request SET state = 2, settled_at = _now
+            WHERE task = ANY (_numbers) AND state = 0 RETURNING task, wire_key
     )
-    SELECT array_agg(task) INTO _asked FROM withdrawn;
+    SELECT array_agg(task), array_agg(wire_key) INTO _asked, _asked_keys FROM withdrawn;
     IF _asked IS NOT NULL THEN
+        PERFORM settle_inputs(_asked, ARRAY(SELECT _ids[_written[array_position(_numbers, a.task)]]
+            FROM unnest(_asked) WITH ORDINALITY AS a (task, place) ORDER BY a.place),
+            _asked_keys, _now);
         UPDATE task t SET effective_ttl =
                 greatest(_now + w.retention - t.created_at, effective_ttl(t, 1, 0, _now))
             FROM unnest(_ids, _retentions) AS w (id, retention)
             WHERE t.id = w.id AND t.number = ANY (_asked) AND t.effective_ttl IS NOT NULL;
+    END IF;
+    IF _notified IS NOT NULL THEN
+        PERFORM notify_tasks(_notified, 'task.ended', _now);
     END IF;
     RETURN committed_places(_written, cardinality(_ids), _full IS NOT NULL);
 END $$;

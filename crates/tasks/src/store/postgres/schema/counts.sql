@@ -10,7 +10,7 @@ CREATE FUNCTION now_ms(_shift bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + _shift
 $$;
 
--- Returns the bytes of a task without its child rows. 2,048 covers its row, indexes and audit
+-- Returns the bytes of a task without its child rows. 2,048 covers its row, indexes, tags and audit
 -- events.
 CREATE FUNCTION row_bytes(_request text, _outcome text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT 2048::bigint + octet_length(_request) + coalesce(octet_length(_outcome), 0)
@@ -21,10 +21,11 @@ CREATE FUNCTION key_value_bytes(_key text, _body text) RETURNS bigint LANGUAGE s
     SELECT 256::bigint + octet_length(_key) + octet_length(_body)
 $$;
 
--- Returns the bytes of an input request.
-CREATE FUNCTION input_request_bytes(_wire_key text, _journal_key text, _body text) RETURNS bigint
+-- Returns the bytes of a vote. 128 covers its row and indexes.
+CREATE FUNCTION vote_bytes(_person text, _reason text, _channel text) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT octet_length(_wire_key)::bigint + octet_length(_journal_key) + coalesce(octet_length(_body), 0)
+    SELECT 128::bigint + octet_length(_person) + coalesce(octet_length(_reason), 0)
+        + octet_length(_channel)
 $$;
 
 -- Counts tasks that have changed their phase or were deleted.

@@ -24,11 +24,16 @@ CREATE FUNCTION create_tasks(
     _idempotency_keys text[], _fingerprints text[], _quotas bigint[], _bytes bigint[], _max_bytes bigint[],
     _reissue_counts text[], _again boolean[],
     _clean_ups boolean[],
+    -- NULL if no task has such a value.
+    _persons text[], _indexed boolean[], _reruns text[], _notify text[], _messages text[],
+    _end_audits text[],
     _entry_places bigint[], _entry_keys text[], _entry_is_input boolean[], _entry_bodies text[],
     _segment_places bigint[], _segment_numbers bigint[], _segment_scopes text[],
     _segment_ordinals bigint[], _segment_bodies text[],
     _call_places bigint[], _call_scopes text[], _call_fingerprints text[], _call_workers text[],
     _call_abandon_afters bigint[],
+    _inputs text,              -- input requests by position of their task, as JSON
+    _tag_places bigint[], _tags text[],
     _lock bigint, _shift bigint)
 RETURNS TABLE (place bigint, what integer, known text, at bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -42,6 +47,7 @@ DECLARE
     _most bigint;
     _skipped bigint[];
     _numbers bigint[];
+    _asked record;
 BEGIN
     -- The row locks prevent other transactions from creating tasks for these principals. Released
     -- quota is added only if a limit is reached; otherwise a sweep adds it.
@@ -81,18 +87,22 @@ BEGIN
         BEGIN
             INSERT INTO task (id, number, principal, tool, origin, listed, request, phase, epoch,
                 worker_id, worker_lock, due_at, created_at, updated_at, ttl, max_ttl, effective_ttl, started, crash_count,
-                has_cleanup, idempotency_key, idempotency_fingerprint, reissue_counts, acknowledged_at)
+                has_cleanup, idempotency_key, idempotency_fingerprint, reissue_counts, acknowledged_at,
+                person, indexed, rerun_of, notify, status_message, end_audit)
             SELECT w.id, w.number, w.principal, w.tool, w.origin, w.listed, w.request,
                 (w.worker IS NOT NULL)::integer, (w.worker IS NOT NULL)::integer, w.worker,
                 CASE WHEN w.worker IS NOT NULL THEN _lock END, _now + coalesce(w.lease, 0),
                 _now, _now, w.ttl, w.max_ttl, w.ttl, w.worker IS NOT NULL, 0,
                 w.has_cleanup, w.idempotency_key, w.idempotency_fingerprint, w.reissue_counts,
-                CASE WHEN _call_places IS NULL OR w.place <> ALL (_call_places) THEN _now END
+                CASE WHEN _call_places IS NULL OR w.place <> ALL (_call_places) THEN _now END,
+                w.person, coalesce(w.indexed, false), w.rerun_of, w.notify, w.status_message,
+                w.end_audit
                 FROM unnest(_ids, _numbers, _principals, _tools, _origins, _listed, _requests,
                     _ttls, _max_ttls, _workers, _leases, _idempotency_keys, _fingerprints, _reissue_counts,
-                    _clean_ups)
+                    _clean_ups, _persons, _indexed, _reruns, _notify, _messages, _end_audits)
                     WITH ORDINALITY AS w (id, number, principal, tool, origin, listed, request, ttl,
-                        max_ttl, worker, lease, idempotency_key, idempotency_fingerprint, reissue_counts, has_cleanup, place)
+                        max_ttl, worker, lease, idempotency_key, idempotency_fingerprint, reissue_counts, has_cleanup,
+                        person, indexed, rerun_of, notify, status_message, end_audit, place)
                 WHERE w.place <> ALL (_skipped);
             EXIT;
         EXCEPTION WHEN unique_violation THEN
@@ -104,8 +114,9 @@ BEGIN
         END;
     END LOOP;
     IF _entry_places IS NOT NULL THEN
-        INSERT INTO journal_entry (task, key, is_input, body)
-            SELECT _numbers[e.place], e.key, e.is_input, e.body
+        INSERT INTO journal_entry (task, key, is_input, body, recorded_at)
+            SELECT _numbers[e.place], e.key, e.is_input, e.body,
+                CASE WHEN _indexed[e.place] THEN _now END
             FROM unnest(_entry_places, _entry_keys, _entry_is_input, _entry_bodies)
                 AS e (place, key, is_input, body)
             WHERE e.place <> ALL (_skipped);
@@ -127,6 +138,11 @@ BEGIN
                 _call_abandon_afters) AS c (place, scope, fingerprint, worker, abandon_after)
             WHERE c.place <> ALL (_skipped);
     END IF;
+    IF _tag_places IS NOT NULL THEN
+        INSERT INTO tag (task, tag, created_at, id)
+            SELECT _numbers[g.place], g.tag, _now, _ids[g.place]
+            FROM unnest(_tag_places, _tags) AS g (place, tag) WHERE g.place <> ALL (_skipped);
+    END IF;
     IF _entry_places IS NOT NULL OR _segment_places IS NOT NULL THEN
         INSERT INTO quota_release (principal, tasks, bytes)
             SELECT _principals[b.place], 0, sum(b.bytes) FROM (
@@ -141,6 +157,15 @@ BEGIN
         SELECT count(*) FILTER (WHERE w.worker IS NULL), count(w.worker), sum(w.bytes)
         FROM unnest(_workers, _bytes) WITH ORDINALITY AS w (worker, bytes, place)
         WHERE w.place <> ALL (_skipped) HAVING count(*) > 0;
+    IF _inputs IS NOT NULL THEN
+        FOR _asked IN SELECT a.place, a.inputs
+            FROM json_to_recordset(_inputs::json) AS a (place bigint, inputs text)
+            WHERE a.place <> ALL (_skipped)
+        LOOP
+            PERFORM open_created_inputs(t, _asked.inputs, _now) FROM task t
+                WHERE t.id = _ids[_asked.place];
+        END LOOP;
+    END IF;
     RETURN QUERY SELECT 0::bigint, 0, NULL::text, _now;
     IF _skipped = '{}' THEN
         RETURN;

@@ -42,6 +42,8 @@ DECLARE
     _freed bigint;
 BEGIN
     DELETE FROM bridged_call WHERE task = ANY (_numbers);
+    DELETE FROM addressee WHERE task = ANY (_numbers);
+    DELETE FROM tag WHERE task = ANY (_numbers);
     WITH gone AS (
         SELECT * FROM unnest(_numbers, _principals, _bytes) AS g (number, principal, bytes)
     ), entries AS (
@@ -52,14 +54,17 @@ BEGIN
             RETURNING task, octet_length(scope) + octet_length(body) AS bytes
     ), questions AS (
         DELETE FROM input_request WHERE task = ANY (_numbers)
-            RETURNING task, input_request_bytes(wire_key, journal_key, body) AS bytes
+            RETURNING task, bytes
+    ), votes AS (
+        DELETE FROM vote WHERE task = ANY (_numbers)
+            RETURNING task, vote_bytes(person, reason, channel) AS bytes
     ), parts AS (
         DELETE FROM result_part WHERE task = ANY (_numbers)
             RETURNING task, octet_length(body) AS bytes
     ), freed AS (
         SELECT task, sum(bytes) AS bytes
             FROM (SELECT * FROM entries UNION ALL SELECT * FROM segments
-                UNION ALL SELECT * FROM parts
+                UNION ALL SELECT * FROM parts UNION ALL SELECT * FROM votes
                 UNION ALL SELECT * FROM questions) AS each GROUP BY task
     ), counted AS (
         INSERT INTO quota_release (principal, tasks, bytes)
@@ -72,9 +77,10 @@ BEGIN
 END $$;
 
 -- Ends expired tasks, cancels abandoned ones, and deletes rows whose retention has ended. A
--- quarantined task ends with its quarantine outcome.
+-- quarantined task ends with its quarantine outcome. The newest `_max_deliveries` deliveries stay.
 CREATE FUNCTION sweep(
-    _limit bigint, _outcome text, _cancelled text, _retention bigint, _shift bigint)
+    _limit bigint, _outcome text, _cancelled text, _retention bigint,
+    _delivery_retention bigint, _max_deliveries bigint, _shift bigint)
 RETURNS TABLE (expired text[], principals text[], were_quarantined boolean[], purged bigint, more boolean,
     abandoned text[], abandoned_principals text[], are_running boolean[])
 LANGUAGE plpgsql AS $$
@@ -92,6 +98,7 @@ DECLARE
     _ended bigint;
     _entries bigint;
     _events bigint;
+    _deliveries bigint;
     _abandoned text[];
     _abandoned_owners text[];
     _running boolean[];
@@ -150,15 +157,25 @@ BEGIN
             GROUP BY principal
     )
     SELECT count(*) INTO _entries FROM gone;
+    -- The end of a task takes this lock at the commit. It precedes the locks on rows of the log,
+    -- because `append_audit_events` waits for these rows under it.
+    PERFORM lock_audit_events();
     -- Checks only the oldest rows. With a constant retention, events expire in the order of their
     -- numbers.
     DELETE FROM audit_event WHERE number IN (SELECT number FROM audit_event
         WHERE number < (SELECT min(number) FROM audit_event) + _limit AND expires_at <= _now
         FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS _events = ROW_COUNT;
+    DELETE FROM delivery WHERE number IN (SELECT d.number FROM delivery d
+        WHERE d.number IN (SELECT number FROM delivery ORDER BY number LIMIT _limit)
+            AND (d.recorded_at <= _now - _delivery_retention OR d.number <=
+                (SELECT number FROM delivery ORDER BY number DESC OFFSET _max_deliveries LIMIT 1))
+        FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS _deliveries = ROW_COUNT;
 
     RETURN QUERY SELECT _expired, _owners, _quarantined, coalesce(cardinality(_numbers), 0)::bigint,
-        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _entries, _events, _resolved)
+        _limit IN (cardinality(_expired), coalesce(cardinality(_numbers), 0), _entries, _events,
+            _deliveries, _resolved)
             OR _ended = 1000,
         _abandoned, _abandoned_owners, _running;
 END $$;

@@ -14,7 +14,7 @@ DECLARE
     _before bigint;
     _taken bigint;
     _bytes bigint;
-    _ttl bigint;
+    _answered text[];
 BEGIN
     SELECT * INTO _task FROM task WHERE id = _id AND principal = _principal FOR UPDATE;
     IF NOT FOUND THEN
@@ -35,27 +35,27 @@ BEGIN
             FROM unnest(_wire_keys, _bodies) WITH ORDINALITY AS a (wire_key, body, place)
             ORDER BY a.wire_key, a.place
     ), answered AS (
-        UPDATE input_request q SET state = 1 FROM given
+        UPDATE input_request q SET state = 1, settled_at = _now FROM given
             WHERE q.task = _task.number AND q.wire_key = given.wire_key AND q.state = 0
             AND (q.body IS NULL) = _is_external AND q.audience <= _max_audience
-            RETURNING q.journal_key AS key, given.body
+            RETURNING q.wire_key, q.journal_key AS key, given.body
     ), recorded AS (
-        INSERT INTO journal_entry (task, key, is_input, body)
-            SELECT _task.number, key, true, body FROM answered ON CONFLICT DO NOTHING
+        INSERT INTO journal_entry (task, key, is_input, body, recorded_at)
+            SELECT _task.number, key, true, body, CASE WHEN _task.indexed THEN _now END FROM answered
+            ON CONFLICT DO NOTHING
             RETURNING octet_length(key) + octet_length(body) AS bytes
     )
-    SELECT count(*), (SELECT sum(bytes) FROM recorded) INTO _taken, _bytes FROM answered;
+    SELECT count(*), array_agg(wire_key), (SELECT sum(bytes) FROM recorded)
+        INTO _taken, _answered, _bytes FROM answered;
     IF _bytes > 0 THEN
         INSERT INTO quota_release (principal, tasks, bytes) VALUES (_principal, 0, _bytes);
     END IF;
     IF _taken > 0 THEN
-        _ttl := effective_ttl(_task, _before, _before - _taken, _now);
-        -- A response queues a parked task, because no worker has it.
-        UPDATE task SET updated_at = greatest(_now, updated_at + 1),
-            due_at = CASE phase WHEN 2 THEN _now ELSE due_at END,
-            phase = CASE phase WHEN 2 THEN 0 ELSE phase END,
-            effective_ttl = _ttl
-            WHERE id = _id;
+        PERFORM wake_task(_task, _before, _taken, _now);
+        -- No source of `respond` reaches named people or a scope, so other tasks are in no inbox.
+        IF _task.indexed OR _task.notify IS NOT NULL THEN
+            PERFORM settle_inputs_of(_task, _answered, _now);
+        END IF;
     END IF;
     RETURN _taken;
 END $$;

@@ -2,8 +2,8 @@
 --
 -- Child rows refer to a task by its number. There are no foreign keys, because a check would cost
 -- as much as the row itself. The functions delete child rows with their task. Text is compared byte
--- by byte. All indexes but two are partial and contain only the rows that a worker or a caller
--- still needs.
+-- by byte. Nearly all indexes are partial and contain only the rows that a worker, a caller or a
+-- console still needs.
 
 -- Each connection reserves a hundred numbers at a time.
 CREATE SEQUENCE task_number CACHE 100;
@@ -12,9 +12,11 @@ CREATE TABLE task (
     id text COLLATE "C" PRIMARY KEY,
     number bigint NOT NULL DEFAULT nextval('task_number'), -- key of all child rows
     principal text COLLATE "C" NOT NULL,
-    tool text NOT NULL,
+    person text COLLATE "C",    -- person of the caller; NULL for an anonymous caller
+    tool text COLLATE "C" NOT NULL,
     origin text NOT NULL,
     listed boolean NOT NULL,    -- whether the principal can list the task
+    indexed boolean NOT NULL DEFAULT false, -- whether lists of a console contain the task
     phase smallint NOT NULL,    -- 0 queued, 1 running, 2 parked, 3 ended, 4 quarantined
     epoch bigint NOT NULL,
     worker_id text COLLATE "C", -- worker that runs the task or its cleanup
@@ -41,7 +43,11 @@ CREATE TABLE task (
     request text NOT NULL,      -- long values are stored out of line (TOAST), and not rewritten
     outcome text,
     quarantine_outcome text,    -- outcome if no operator retries the task in time
-    outcome_kind smallint       -- 0 completed, 1 failed, 2 cancelled, 3 expired
+    outcome_kind smallint,      -- 0 completed, 1 failed, 2 cancelled, 3 expired
+    rerun_of text COLLATE "C",  -- task that this one runs again
+    notify text,                -- subscriptions as JSON; NULL without subscriptions
+    end_audit text              -- task and retention of the audit event `ended` as JSON; NULL
+                                -- without the event
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX task_due_at ON task (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX task_worker_id ON task (worker_id) WHERE worker_id IS NOT NULL;
@@ -50,6 +56,13 @@ CREATE INDEX task_purge_at ON task (purge_at) WHERE purge_at IS NOT NULL;
 CREATE UNIQUE INDEX task_idempotency_key ON task (principal, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX task_list ON task (principal, origin, created_at) WHERE listed;
+-- Lists of a console, newest first. The first two contain all tasks in some states. The others
+-- contain only tasks of a server with a console.
+CREATE INDEX task_open ON task (created_at, id) WHERE phase <> 3;
+CREATE INDEX task_outcome ON task (outcome_kind, created_at, id) WHERE outcome_kind > 0;
+CREATE INDEX task_created_at ON task (created_at, id) WHERE indexed;
+CREATE INDEX task_tool ON task (tool, created_at, id) WHERE indexed;
+CREATE INDEX task_person ON task (person, created_at, id) WHERE indexed AND person IS NOT NULL;
 
 -- Number of open tasks and stored bytes of a principal, without the rows of `quota_release`.
 CREATE TABLE principal_quota (
@@ -73,6 +86,8 @@ CREATE TABLE journal_entry (
     key text COLLATE "C" NOT NULL,
     is_input boolean NOT NULL,
     body text NOT NULL,
+    recorded_at bigint,       -- NULL if the task is not indexed
+    duration bigint,          -- in microseconds, as the worker measured it
     PRIMARY KEY (task, key)
 );
 
@@ -95,6 +110,8 @@ CREATE TABLE result_part (
     body bytea NOT NULL,
     PRIMARY KEY (task, block, number)
 );
+-- Not compressed: compression would cost most of the time of a write or a read of a part.
+ALTER TABLE result_part ALTER COLUMN body SET STORAGE EXTERNAL;
 
 CREATE TABLE input_request (
     task bigint NOT NULL,
@@ -102,10 +119,78 @@ CREATE TABLE input_request (
     journal_key text COLLATE "C" NOT NULL,
     ordinal bigint NOT NULL,
     state smallint NOT NULL,  -- 0 open, 1 answered, 2 withdrawn
+    opened_at bigint NOT NULL,
+    settled_at bigint,        -- when the request got its response or was withdrawn
     due_at bigint,
     body text,                -- NULL for an external event
-    audience smallint NOT NULL, -- 0 client, 1 caller
+    audience smallint NOT NULL, -- 0 client, 1 caller, 2 the addressees
+    addressees text,          -- names and scope as JSON, as in the table `addressee`
+    binding text,             -- digest, definition and count of an approval request, as JSON
+    bytes bigint NOT NULL,    -- counted bytes of the request
     PRIMARY KEY (task, wire_key)
+);
+
+-- Open input requests by the people who may respond: `n/NAME` is a person, `s/SCOPE` the holders of
+-- a scope, and `*` the operators. The rows of a request are deleted when it is settled.
+CREATE TABLE addressee (
+    task bigint NOT NULL,
+    wire_key text COLLATE "C" NOT NULL,
+    addressee text COLLATE "C" NOT NULL,
+    opened_at bigint NOT NULL,
+    id text COLLATE "C" NOT NULL, -- because the table `task` has no index on numbers
+    caller text COLLATE "C",      -- person of the task, who cannot respond as holder of the scope
+    PRIMARY KEY (task, wire_key, addressee)
+);
+CREATE INDEX addressee_inbox ON addressee (addressee, opened_at, id, wire_key);
+
+CREATE TABLE vote (
+    task bigint NOT NULL,
+    wire_key text COLLATE "C" NOT NULL,
+    person text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL, -- of the task
+    accepts boolean NOT NULL,
+    voted_at bigint NOT NULL,
+    reason text,
+    channel text NOT NULL,
+    PRIMARY KEY (task, wire_key, person)
+);
+CREATE INDEX vote_person ON vote (person, voted_at, id);
+
+-- Tags of indexed tasks, as `key=value`.
+CREATE TABLE tag (
+    task bigint NOT NULL,
+    tag text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,   -- of the task
+    id text COLLATE "C" NOT NULL, -- of the task
+    PRIMARY KEY (task, tag)
+);
+CREATE INDEX tag_list ON tag (tag, created_at, id);
+
+-- Notifications that a receiver has not accepted. A delivery survives the deletion of its task.
+CREATE TABLE delivery (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text COLLATE "C" NOT NULL UNIQUE DEFAULT gen_random_uuid()::text,
+    task text COLLATE "C" NOT NULL,
+    event text NOT NULL,
+    target text COLLATE "C" NOT NULL,
+    input_request text,       -- wire key; NULL for an event of the task itself
+    recorded_at bigint NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,
+    due_at bigint,            -- also the end of the lease; NULL if the delivery is dead
+    error text                -- of the last failed attempt
+);
+CREATE INDEX delivery_due_at ON delivery (target, due_at, number) WHERE due_at IS NOT NULL;
+CREATE INDEX delivery_failing ON delivery (number) WHERE error IS NOT NULL;
+
+-- Counts of ended tasks. A worker adds to its minutes. Old minutes of all workers are added to the
+-- row of their hour.
+CREATE TABLE metric (
+    is_hour boolean NOT NULL,
+    at bigint NOT NULL,       -- start of the minute or hour
+    tool text COLLATE "C" NOT NULL,
+    worker_id text COLLATE "C" NOT NULL, -- empty for an hour
+    counts bigint[] NOT NULL, -- ended tasks by outcome, then the histograms of wait and run
+    PRIMARY KEY (is_hour, at, tool, worker_id)
 );
 
 -- Calls of clients without tasks that wait for a task: one row per bridged task.
@@ -158,7 +243,8 @@ CREATE TABLE audit_event (
     task text COLLATE "C" NOT NULL,
     principal text NOT NULL,
     action text NOT NULL,
-    reason text
+    reason text,
+    worker_id text            -- worker that performed the action
 );
 CREATE INDEX audit_event_task ON audit_event (task, number);
 

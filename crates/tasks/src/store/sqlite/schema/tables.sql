@@ -1,8 +1,9 @@
 -- Tables of the store. Times are in milliseconds since 1970.
 --
 -- Rows are numbered, for two reasons. Child rows and indexes contain a short number instead of the
--- task's long ID. New rows are adjacent although IDs are random. All indexes but two are partial
--- and contain only the rows that a worker or a caller still needs.
+-- task's long ID. New rows are adjacent although IDs are random. Nearly all indexes are partial and
+-- contain only the rows that a worker, a caller or a list needs. Numbers grow with the time of
+-- creation, so the lists of the console are ordered by number.
 
 PRAGMA application_id = 0x6f75746c; -- "outl"
 PRAGMA user_version = 1;
@@ -43,6 +44,13 @@ CREATE TABLE task (
     progress TEXT,
     reissue_counts TEXT,          -- reissues of input requests before promotion
     quarantine_outcome TEXT,      -- outcome if no operator retries the task in time
+    person TEXT,                  -- person of the caller; NULL for an anonymous caller
+    indexed INTEGER NOT NULL,     -- 1 if lists by tool, person and tag contain the task
+    rerun_of TEXT,                -- ID of the task that this one runs again
+    tags TEXT,                    -- as JSON; NULL without tags
+    notify TEXT,                  -- subscriptions, as JSON; NULL without subscriptions
+    end_audit TEXT,               -- task and retention of the audit event `ended`, as JSON; NULL
+                                  -- without the event
     outcome_kind INTEGER,         -- 0 completed, 1 failed, 2 cancelled, 3 expired
     outcome TEXT                  -- last column, because it may be long
 ) STRICT;
@@ -54,6 +62,19 @@ CREATE INDEX task_purge_at ON task (purge_at) WHERE purge_at IS NOT NULL;
 CREATE UNIQUE INDEX task_idempotency_key ON task (principal, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX task_list ON task (principal, origin, created_at) WHERE listed = 1;
+-- Lists of the console, each with one filter. Completed tasks are in none of the first three.
+CREATE INDEX task_open ON task (phase) WHERE phase <> 3;
+CREATE INDEX task_input ON task (number) WHERE open > 0;
+CREATE INDEX task_outcome ON task (outcome_kind) WHERE outcome_kind > 0;
+CREATE INDEX task_tool ON task (tool) WHERE indexed = 1;
+CREATE INDEX task_person ON task (person) WHERE indexed = 1 AND person IS NOT NULL;
+
+-- Tasks by tag. The column `task.tags` has the tags of one task.
+CREATE TABLE tag (
+    tag TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (tag, number)
+) STRICT, WITHOUT ROWID;
 
 -- A separate table, because the task's row is often rewritten and the request never changes.
 CREATE TABLE task_request (
@@ -72,11 +93,13 @@ CREATE TABLE principal_quota (
 CREATE TABLE journal_entry (
     task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
     key TEXT NOT NULL,
-    is_input INTEGER NOT NULL, -- 1 for an input response
-    body TEXT NOT NULL,
+    kind INTEGER NOT NULL,        -- 0 step, 1 input response, 2 failed step, 3 failed input request, 4 timer
+    recorded_at INTEGER,          -- NULL if the task is not indexed, and before its creation
+    duration INTEGER,             -- of the step, in microseconds, as its worker measured it
+    body TEXT NOT NULL,           -- last column, because a timeline does not read it
     PRIMARY KEY (task, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX journal_entry_is_input ON journal_entry (task, key) WHERE is_input = 1;
+CREATE INDEX journal_entry_input ON journal_entry (task, key) WHERE kind = 1;
 
 CREATE TABLE segment (
     task INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
@@ -104,11 +127,42 @@ CREATE TABLE input_request (
     ordinal INTEGER NOT NULL,
     state INTEGER NOT NULL,       -- 0 open, 1 answered, 2 withdrawn
     due_at INTEGER,
-    body TEXT NOT NULL,
+    opened_at INTEGER NOT NULL,
+    settled_at INTEGER,           -- when the request was answered or withdrawn
     is_external INTEGER NOT NULL, -- 1 for an external event
-    audience INTEGER NOT NULL,    -- 0 client, 1 caller
+    audience INTEGER NOT NULL,    -- 0 client, 1 caller, 2 people
+    people TEXT,                  -- names and scope of an audience of people, as JSON
+    binding TEXT,                 -- digest, definition and count of an approval request, as JSON
+    in_inbox INTEGER NOT NULL,    -- 1 if inboxes contain the request while it is open
+    bytes INTEGER NOT NULL,       -- counted bytes of the request, see `budget.rs`
+    body TEXT NOT NULL,
     PRIMARY KEY (task, wire_key)
 ) STRICT, WITHOUT ROWID;
+
+-- Inboxes: the people who may respond to an open input request.
+CREATE TABLE addressee (
+    addressee TEXT NOT NULL,      -- `n:` and the name of a person, `s:` and a scope, or `*` for operators
+    opened_at INTEGER NOT NULL,
+    task_id TEXT NOT NULL,
+    wire_key TEXT NOT NULL,
+    task INTEGER NOT NULL,
+    PRIMARY KEY (addressee, opened_at, task_id, wire_key),
+    FOREIGN KEY (task, wire_key) REFERENCES input_request ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX addressee_request ON addressee (task, wire_key);
+
+CREATE TABLE vote (
+    task INTEGER NOT NULL,
+    wire_key TEXT NOT NULL,
+    person TEXT NOT NULL,
+    accepts INTEGER NOT NULL,
+    voted_at INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    reason TEXT,
+    PRIMARY KEY (task, wire_key, person),
+    FOREIGN KEY (task, wire_key) REFERENCES input_request ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX vote_person ON vote (person, voted_at);
 
 -- Calls of clients without tasks that wait for a task: one row per bridged task. A separate table,
 -- because most tasks have none.
@@ -169,6 +223,35 @@ CREATE TABLE audit_event (
     task TEXT NOT NULL,
     principal TEXT NOT NULL,
     action TEXT NOT NULL,
-    reason TEXT
+    reason TEXT,
+    worker_id TEXT
 ) STRICT;
 CREATE INDEX audit_event_task ON audit_event (task);
+
+-- Notifications that no receiver has accepted. A row has the ID of its task and no reference to it,
+-- because a delivery outlives its task.
+CREATE TABLE delivery (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    task TEXT NOT NULL,
+    event TEXT NOT NULL,
+    target TEXT NOT NULL,
+    wire_key TEXT,                -- of the input request; NULL for events of the task
+    recorded_at INTEGER NOT NULL,
+    due_at INTEGER,               -- of the next attempt, or the end of the sender's lease; NULL if
+                                  -- the delivery is dead
+    attempts INTEGER NOT NULL,
+    error TEXT                    -- of the last attempt
+) STRICT;
+CREATE INDEX delivery_due_at ON delivery (target, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX delivery_failing ON delivery (recorded_at) WHERE error IS NOT NULL;
+
+-- Counts of ended tasks. `metric.rs` defines the counts.
+CREATE TABLE metric (
+    is_hour INTEGER NOT NULL,     -- 0 for a minute, 1 for an hour
+    starts_at INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    worker_id TEXT NOT NULL,      -- empty in an hour, which is the sum of all workers
+    counts BLOB NOT NULL,
+    PRIMARY KEY (is_hour, starts_at, tool, worker_id)
+) STRICT, WITHOUT ROWID;

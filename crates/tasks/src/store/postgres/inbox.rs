@@ -1,0 +1,157 @@
+//! Input requests for people: inboxes, and requests with their votes.
+
+use tokio_postgres::Row;
+
+use super::{
+    clock::{from_column, to_column},
+    column::{count, from_json, from_text, get, list, name, optional_name, owned, raw},
+    error::PostgresError,
+    input_request::{OPERATORS, audience, named, state, with_scope},
+    state::Shared,
+    statement::{Call, values},
+};
+use crate::{
+    JournalEntry,
+    store::{InboxCursor, InboxItem, InboxReader, InputRequestDetail, TaskId, UnixMillis, Vote},
+};
+
+/// Returns a statement that reads input requests, with more columns. `$from` has the alias `t` for
+/// the task and `q` for the input request.
+macro_rules! items {
+    ($more:literal, $from:literal) => {
+        concat!(
+            "SELECT t.id, q.wire_key, t.tool, t.principal, t.person, t.request, q.body, q.audience,
+                 q.addressees, q.binding, q.state, q.opened_at, q.settled_at, q.due_at,
+                 (SELECT count(*) FROM vote a
+                     WHERE a.task = q.task AND a.wire_key = q.wire_key AND a.accepts)",
+            $more,
+            " FROM ",
+            $from
+        )
+    };
+}
+
+// Reads the first requests of each addressee, because an index has no order across several. A
+// request that is addressed to several of them occurs once.
+pub(super) const OPEN: &str = items!(
+    "",
+    "(SELECT DISTINCT ON (a.opened_at, a.id, a.wire_key) a.opened_at, a.id, a.wire_key
+         FROM unnest($1::text[]) AS r (addressee) CROSS JOIN LATERAL (
+             SELECT a.opened_at, a.id, a.wire_key FROM addressee a
+             WHERE a.addressee = r.addressee AND (a.opened_at, a.id, a.wire_key) > ($2, $3, $4)
+                 AND (a.caller IS NULL OR a.caller <> $5)
+             ORDER BY a.opened_at, a.id, a.wire_key LIMIT $6) AS a
+         ORDER BY a.opened_at, a.id, a.wire_key LIMIT $6) AS f
+     JOIN task t ON t.id = f.id
+     JOIN input_request q ON q.task = t.number AND q.wire_key = f.wire_key
+     ORDER BY f.opened_at, f.id, f.wire_key"
+);
+pub(super) const VOTED: &str = items!(
+    "",
+    "(SELECT v.id, v.task, v.wire_key, v.voted_at FROM vote v WHERE v.person = $1
+         ORDER BY v.voted_at DESC, v.id DESC LIMIT $2) AS f
+     JOIN task t ON t.id = f.id
+     JOIN input_request q ON q.task = f.task AND q.wire_key = f.wire_key
+     ORDER BY f.voted_at DESC, f.id DESC"
+);
+// A reissued request has the same journal key, and the response belongs to the last issue.
+pub(super) const DETAIL: &str = items!(
+    ", v.persons, v.accepts, v.reasons, v.channels, v.times,
+     (SELECT e.body FROM journal_entry e WHERE e.task = q.task AND e.key = q.journal_key
+         AND e.is_input AND q.state = 1 AND NOT EXISTS (SELECT FROM input_request l
+             WHERE l.task = q.task AND l.journal_key = q.journal_key AND l.ordinal > q.ordinal)),
+     q.ordinal, now_ms($3)",
+    "task t JOIN input_request q ON q.task = t.number
+     CROSS JOIN LATERAL (SELECT array_agg(person ORDER BY voted_at, person) AS persons,
+         array_agg(accepts ORDER BY voted_at, person) AS accepts,
+         array_agg(reason ORDER BY voted_at, person) AS reasons,
+         array_agg(channel ORDER BY voted_at, person) AS channels,
+         array_agg(voted_at ORDER BY voted_at, person) AS times
+         FROM vote WHERE task = q.task AND wire_key = q.wire_key) AS v
+     WHERE t.id = $1 AND q.wire_key = $2 AND q.body IS NOT NULL"
+);
+
+pub(super) fn open_for(reader: &InboxReader, after: Option<&InboxCursor>, limit: usize) -> Call {
+    let addressees = match &reader.person {
+        _ if reader.all => vec![OPERATORS.to_owned()],
+        Some(person) => {
+            let scopes = reader.scopes.iter().map(|scope| with_scope(scope));
+            std::iter::once(named(person)).chain(scopes).collect()
+        }
+        None => Vec::new(),
+    };
+    // No request was opened before 1970.
+    let (at, task, name) = after.map_or((-1, "", ""), |after| {
+        (to_column(after.opened_at), after.task.as_str(), after.name.as_str())
+    });
+    let person = reader.person.as_deref().map(owned);
+    Call::new(OPEN, values![addressees, at, owned(task), owned(name), person, count(limit)])
+}
+
+pub(super) fn voted_by(person: &str, limit: usize) -> Call {
+    Call::new(VOTED, values![owned(person), count(limit)])
+}
+
+pub(super) fn read_items(rows: &[Row]) -> Result<Vec<InboxItem>, PostgresError> {
+    rows.iter().map(item).collect()
+}
+
+fn item(row: &Row) -> Result<InboxItem, PostgresError> {
+    let binding: Option<&str> = get(row, 9)?;
+    Ok(InboxItem {
+        task: TaskId::new(name(row, 0)?),
+        name: name(row, 1)?,
+        tool: name(row, 2)?,
+        principal: name(row, 3)?,
+        person: optional_name(row, 4)?,
+        call: raw("request", get(row, 5)?)?,
+        request: from_json("input_request", get(row, 6)?)?,
+        audience: audience(get(row, 7)?, get(row, 8)?)?,
+        binding: binding.map(|binding| from_json("binding", binding)).transpose()?,
+        state: state(get(row, 10)?),
+        opened_at: from_column(get(row, 11)?),
+        settled_at: get::<Option<i64>>(row, 12)?.map(from_column),
+        due: get::<Option<i64>>(row, 13)?.map(from_column),
+        approvals: u32::try_from(get::<i64>(row, 14)?).unwrap_or(u32::MAX),
+    })
+}
+
+/// An input request at the moment of a read.
+pub(super) struct Observed {
+    pub(super) detail: InputRequestDetail,
+    /// Number of the issue. Another issue under the same wire key has another number.
+    pub(super) ordinal: i64,
+    pub(super) now: UnixMillis,
+}
+
+pub(super) fn detail(shared: &Shared, task: &TaskId, name: &str) -> Call {
+    Call::new(DETAIL, values![owned(task.as_str()), owned(name), shared.shift.get()])
+}
+
+pub(super) fn read_detail(rows: &[Row]) -> Result<Option<Observed>, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let response = match get::<Option<&str>>(row, 20)? {
+        Some(body) => match from_json("journal", body)? {
+            JournalEntry::Answer(response) => Some(response),
+            _ => None,
+        },
+        None => None,
+    };
+    let detail = InputRequestDetail { item: item(row)?, votes: votes(row)?, response };
+    Ok(Some(Observed { detail, ordinal: get(row, 21)?, now: from_column(get(row, 22)?) }))
+}
+
+fn votes(row: &Row) -> Result<Vec<Vote>, PostgresError> {
+    let persons = list::<String>(row, 15)?.into_iter().zip(list::<bool>(row, 16)?);
+    let reasons = list::<Option<String>>(row, 17)?.into_iter();
+    let channels = list::<String>(row, 18)?.into_iter().zip(list::<i64>(row, 19)?);
+    let votes = persons.zip(reasons).zip(channels);
+    let votes = votes.map(|(((person, accepts), reason), (channel, at))| Vote {
+        person: from_text(person),
+        accepts,
+        reason: reason.map(from_text),
+        channel: from_text(channel),
+        at: from_column(at),
+    });
+    Ok(votes.collect())
+}
