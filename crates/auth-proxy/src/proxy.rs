@@ -8,7 +8,7 @@ use outlive_auth::server::Issuer;
 use outlive_protocol::Principal;
 use outlive_transport::{
     client::SecretString,
-    http::{ResponseFuture, Routes},
+    http::{ResponseFuture, RouteBody, Routes},
 };
 
 use super::{
@@ -97,10 +97,11 @@ impl Routes for AuthProxy {
 
     fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_> {
         Box::pin(async move {
-            match Page::at(&self.0.base, request.uri().path()) {
+            let reply = match Page::at(&self.0.base, request.uri().path()) {
                 Some(page) => page.respond(&self.0, &request).await,
                 None => reply::empty(StatusCode::NOT_FOUND),
-            }
+            };
+            reply.map(RouteBody::from)
         })
     }
 }

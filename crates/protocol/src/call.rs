@@ -65,6 +65,7 @@ pub struct Call {
     pub(crate) params: Option<Span>,
     pub(crate) port: Outbox,
     pub(crate) watch: OnceLock<Watch>,
+    pub(crate) rerun_of: Option<Box<str>>,
 }
 
 /// Positions of the members of `params` that several methods share.
@@ -220,6 +221,11 @@ impl Call {
             return None;
         }
         self.http.as_ref().map(|parts| &parts.headers)
+    }
+
+    /// Returns the ID of the task that this call runs again, for a person. No client can set it.
+    pub fn rerun_of(&self) -> Option<&str> {
+        self.rerun_of.as_deref()
     }
 
     /// Returns the outbox, which sends messages to the client while the call runs.

@@ -60,8 +60,14 @@ impl Seal {
     pub const CURSOR: &'static str = "cursor";
     /// Event ID of a legacy stream.
     pub const EVENT_ID: &'static str = "event";
+    /// Form token of a page of the console.
+    pub const FORM_TOKEN: &'static str = "form-token";
     /// Request state of a multi round-trip request.
     pub const REQUEST_STATE: &'static str = "state";
+    /// Session of the console: its credential.
+    pub const SESSION: &'static str = "session";
+    /// Sign-in to the console: one-time links and started logins.
+    pub const SIGN_IN: &'static str = "sign-in";
 }
 
 impl Seal {

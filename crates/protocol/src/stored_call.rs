@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytestring::ByteString;
-use outlive_wire::{LoggingLevel, OrderedMap, RawJson};
+use outlive_wire::{Implementation, LoggingLevel, OrderedMap, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -29,6 +29,24 @@ pub struct StoredCall {
     /// Scopes of the caller when the call arrived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scopes: Vec<String>,
+    /// Person of the caller, if it differs from the name of the principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
+}
+
+/// Members of `params` that are read from a stored call.
+#[derive(Deserialize)]
+struct StoredParams {
+    arguments: Option<RawJson>,
+    #[serde(rename = "_meta")]
+    meta: Option<StoredMeta>,
+}
+
+/// Members of `_meta` that are read from a stored call.
+#[derive(Deserialize)]
+struct StoredMeta {
+    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: Option<RawJson>,
 }
 
 impl StoredCall {
@@ -46,20 +64,28 @@ impl StoredCall {
             capabilities: session.map(|session| raw(session.client_capabilities())).transpose()?,
             info: session.and_then(|session| session.client_info()).map(raw).transpose()?,
             scopes: call.principal().scopes().iter().map(str::to_owned).collect(),
+            person: call.principal().set_person().map(str::to_owned),
         })
     }
 
     /// Returns the arguments of the call, exactly as the client sent them.
     pub fn arguments(&self) -> Option<RawJson> {
+        self.params()?.arguments
+    }
+
+    /// Returns the name and version of the client. The client chooses them freely.
+    pub fn client_info(&self) -> Option<Implementation> {
+        let meta = || self.params()?.meta?.client_info;
+        let info = self.info.clone().or_else(meta)?;
+        serde_json::from_str(info.get()).ok()
+    }
+
+    fn params(&self) -> Option<StoredParams> {
         #[derive(Deserialize)]
         struct Message {
-            params: Option<Params>,
+            params: Option<StoredParams>,
         }
-        #[derive(Deserialize)]
-        struct Params {
-            arguments: Option<RawJson>,
-        }
-        serde_json::from_str::<Message>(self.message.get()).ok()?.params?.arguments
+        serde_json::from_str::<Message>(self.message.get()).ok()?.params
     }
 
     /// Restores the call for its principal, with its original scopes.
@@ -72,8 +98,42 @@ impl StoredCall {
         principal: Principal,
         profile: &Profile,
     ) -> Result<Arc<Call>, ProtocolError> {
-        let message = ByteString::from(self.message.get());
-        let principal = principal.with_scopes(Scopes::of(&self.scopes));
+        let mut principal = principal.with_scopes(Scopes::of(&self.scopes));
+        if let Some(person) = &self.person {
+            principal = principal.with_person(person.as_str());
+        }
+        self.decode(&self.message, principal, profile)
+    }
+
+    /// Creates a new call that runs a task again, for a principal with its own scopes.
+    ///
+    /// Replaces the arguments if some are given. Removes all members that belong to the earlier
+    /// request: its idempotency key, progress token, input responses and request state.
+    ///
+    /// # Errors
+    ///
+    /// If the message is invalid or this crate no longer supports the version.
+    pub fn rerun(
+        &self,
+        principal: Principal,
+        profile: &Profile,
+        task: &str,
+        arguments: Option<&RawValue>,
+    ) -> Result<Arc<Call>, ProtocolError> {
+        let message = again(self.message.get(), arguments).map_err(ProtocolError::internal)?;
+        let mut call = self.decode(&message, principal, profile)?;
+        let new = Arc::get_mut(&mut call);
+        new.ok_or(ProtocolError::Internal)?.rerun_of = Some(task.into());
+        Ok(call)
+    }
+
+    fn decode(
+        &self,
+        message: &RawValue,
+        principal: Principal,
+        profile: &Profile,
+    ) -> Result<Arc<Call>, ProtocolError> {
+        let message = ByteString::from(message.get());
         let request = era::Request::again(&message)
             .ok_or_else(|| ProtocolError::internal("a stored call is not a valid request"))?;
         // For an unknown version, the modern codec returns the right error.
@@ -134,6 +194,33 @@ fn without_foreign_meta(message: &str) -> serde_json::Result<RawJson> {
     }
     let meta = to_raw_value(&meta)?;
     params.0[meta_at].1 = &meta;
+    let params = to_raw_value(&params)?;
+    request.0[params_at].1 = &params;
+    to_raw_value(&request)
+}
+
+/// Returns the message of a call as a new request, with other arguments if some are given.
+fn again(message: &str, arguments: Option<&RawValue>) -> serde_json::Result<RawJson> {
+    type Members<'a> = OrderedMap<&'a RawValue>;
+    const OF_ONE_REQUEST: [&str; 3] = ["inputResponses", "requestState", "task"];
+    const META_OF_ONE_REQUEST: [&str; 2] = ["progressToken", "dev.outlive/idempotencyKey"];
+    let mut request: Members<'_> = serde_json::from_str(message)?;
+    let Some(params_at) = request.0.iter().position(|(key, _)| key == "params") else {
+        return serde_json::from_str(message);
+    };
+    let mut kept: Option<RawJson> = None;
+    let mut params: Members<'_> = serde_json::from_str(request.0[params_at].1.get())?;
+    params.0.retain(|(key, _)| {
+        !OF_ONE_REQUEST.contains(&&**key) && (arguments.is_none() || key != "arguments")
+    });
+    if let Some(arguments) = arguments {
+        params.0.push(("arguments".into(), arguments));
+    }
+    if let Some(meta_at) = params.0.iter().position(|(key, _)| key == "_meta") {
+        let mut meta: Members<'_> = serde_json::from_str(params.0[meta_at].1.get())?;
+        meta.0.retain(|(key, _)| !META_OF_ONE_REQUEST.contains(&&**key));
+        params.0[meta_at].1 = kept.insert(to_raw_value(&meta)?);
+    }
     let params = to_raw_value(&params)?;
     request.0[params_at].1 = &params;
     to_raw_value(&request)
@@ -232,7 +319,24 @@ impl StoredSession {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::without_foreign_meta;
+    use super::{again, without_foreign_meta};
+
+    #[test]
+    fn rerun_keeps_no_member_of_the_earlier_request() {
+        let meta = json!({"progressToken": 7, "dev.outlive/idempotencyKey": "k",
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "t", "arguments": {"a": 1.50}, "task": {"ttl": 1},
+                "inputResponses": {}, "requestState": "s", "_meta": meta}})
+        .to_string();
+        let kept = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+        let value = |raw: &str| serde_json::from_str::<Value>(raw).unwrap();
+        let same = value(again(&message, None).unwrap().get());
+        assert_eq!(same["params"], json!({"name": "t", "arguments": {"a": 1.50}, "_meta": kept}));
+        let arguments = serde_json::value::to_raw_value(&json!({"a": 2})).unwrap();
+        let other = value(again(&message, Some(&arguments)).unwrap().get());
+        assert_eq!(other["params"], json!({"name": "t", "arguments": {"a": 2}, "_meta": kept}));
+    }
 
     #[test]
     fn stored_call_keeps_no_foreign_meta() {

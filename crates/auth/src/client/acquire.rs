@@ -23,11 +23,20 @@ use super::{
 use crate::fetch::Fetcher;
 
 /// Result of discovery: the authorization server of an MCP server.
-struct Found {
-    server: ServerMetadata,
+pub(super) struct Found {
+    pub(super) server: ServerMetadata,
     /// Resource identifier for token requests, as the server publishes it.
-    resource: String,
+    pub(super) resource: String,
     metadata: Option<ResourceMetadata>,
+}
+
+/// Data of a grant, which a token is stored with.
+pub(super) struct Granted<'a> {
+    pub(super) server: &'a ServerMetadata,
+    pub(super) client_id: String,
+    pub(super) resource: String,
+    pub(super) scopes: Scopes,
+    pub(super) prover: Option<Arc<Prover>>,
 }
 
 impl Source {
@@ -72,7 +81,7 @@ impl Source {
     }
 
     /// Discovers the authorization server of the MCP server.
-    async fn discover(
+    pub(super) async fn discover(
         &self,
         fetch: &Fetcher,
         why: &Why,
@@ -104,7 +113,7 @@ impl Source {
 
     /// Chooses the scopes to request: those of the challenge, else the configured ones, else all
     /// that the server supports. Adds the scopes of the previous request.
-    fn choose_scopes(&self, why: &Why, found: &Found, held: Option<&Held>) -> Scopes {
+    pub(super) fn choose_scopes(&self, why: &Why, found: &Found, held: Option<&Held>) -> Scopes {
         let offered = || found.metadata.iter().flat_map(|it| &it.scopes_supported).collect();
         let wanted = match (&why.scopes, self.settings.scopes.is_empty()) {
             (Some(scopes), _) => scopes.clone(),
@@ -133,13 +142,8 @@ impl Source {
         why: &Why,
     ) -> Result<(), OAuthError> {
         let server = &found.server;
-        let required =
-            found.metadata.as_ref().is_some_and(|it| it.dpop_bound_access_tokens_required);
-        let wants_key = self.settings.dpop || why.dpop || required;
-        let prover = match wants_key {
-            true => Some(Arc::new(self.prover(server)?)),
-            false => None,
-        };
+        let prover = self.bound_key(found, why)?;
+        let wants_key = prover.is_some();
         let asked = Asked { resource: &found.resource, scopes: &scopes };
         let (client, given) = match &self.settings.grant {
             Grant::Code => {
@@ -171,12 +175,23 @@ impl Source {
                 (client, given)
             }
         };
+        let (client_id, resource) = (client.id, found.resource.clone());
+        self.keep_granted(Granted { server, client_id, resource, scopes, prover }, given).await
+    }
+
+    /// Stores the token of a grant.
+    pub(super) async fn keep_granted(
+        &self,
+        granted: Granted<'_>,
+        given: Given,
+    ) -> Result<(), OAuthError> {
+        let Granted { server, client_id, resource, scopes, prover } = granted;
         let now = seconds(self.now());
         let held = Held {
             issuer: server.issuer.clone(),
             is_assumed: server.is_assumed,
-            client_id: client.id,
-            resource: found.resource.clone(),
+            client_id,
+            resource,
             prover: binding(server, &given, prover)?,
             expires: given.expires_in.map(|span| now.saturating_add(span)),
             token: given.access_token,
@@ -186,6 +201,20 @@ impl Source {
             since: Since::Granted(now),
         };
         self.keep(held).await
+    }
+
+    /// Creates the key that the token is bound to, if the settings or the server require one.
+    pub(super) fn bound_key(
+        &self,
+        found: &Found,
+        why: &Why,
+    ) -> Result<Option<Arc<Prover>>, OAuthError> {
+        let required =
+            found.metadata.as_ref().is_some_and(|it| it.dpop_bound_access_tokens_required);
+        match self.settings.dpop || why.dpop || required {
+            true => Ok(Some(Arc::new(self.prover(&found.server)?))),
+            false => Ok(None),
+        }
     }
 
     /// Refreshes a token with its refresh token.
@@ -279,7 +308,7 @@ impl Source {
         Ok(server)
     }
 
-    fn place(&self) -> Result<&Place, OAuthError> {
+    pub(super) fn place(&self) -> Result<&Place, OAuthError> {
         let missing =
             || OAuthError::Login("the address of the server is not a URL; check it".to_owned());
         self.server.as_ref().ok_or_else(missing)
@@ -296,7 +325,7 @@ impl Source {
         }
     }
 
-    fn endpoint<'a>(
+    pub(super) fn endpoint<'a>(
         &'a self,
         fetch: &'a Fetcher,
         server: &'a ServerMetadata,

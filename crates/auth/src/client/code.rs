@@ -4,6 +4,7 @@
 //! against them before it sends the code.
 
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 use super::{
     dpop::Prover,
@@ -64,38 +65,73 @@ pub(super) async fn log_in(
     at: &TokenEndpoint<'_>,
     asked: &Asked<'_>,
 ) -> Result<Given, OAuthError> {
-    let (state, verifier) = (random(16)?, random(32)?);
-    let redirect_uri = prepared.redirect_uri().to_owned();
-    let mut query: Fields<'_> = vec![
-        ("response_type", "code".to_owned()),
-        ("client_id", at.client.id.clone()),
-        ("redirect_uri", redirect_uri.clone()),
-        ("state", state.clone()),
-        ("code_challenge", encode_base64url(digest(&SHA256, verifier.as_bytes()))),
-        ("code_challenge_method", "S256".to_owned()),
-        ("resource", asked.resource.to_owned()),
-    ];
-    asked.put_scopes(&mut query);
-    if asked.scopes.contains("offline_access") {
-        // OpenID Connect issues refresh tokens only with explicit consent.
-        query.push(("prompt", "consent".to_owned()));
-    }
-    if let Some(key) = at.prover.map(Prover::thumbprint) {
-        query.push(("dpop_jkt", key));
-    }
-    let query = form::encode(query.iter().map(|(name, value)| (*name, value.as_str())));
-    let separator = if endpoints.authorization.contains('?') { '&' } else { '?' };
-    let page = format!("{}{separator}{query}", endpoints.authorization);
+    let request = CodeRequest::new(prepared.redirect_uri())?;
+    let page = request.page(endpoints, at, asked);
     let redirected = prepared.go(page).await?;
-    let code = check_redirect(server, &redirected, &state)?;
-    let fields: Fields<'_> = vec![
-        ("grant_type", "authorization_code".to_owned()),
-        ("code", code.to_owned()),
-        ("redirect_uri", redirect_uri),
-        ("code_verifier", verifier),
-        ("resource", asked.resource.to_owned()),
-    ];
-    at.ask(OAuthRequest::Token, fields).await
+    request.exchange(server, &redirected, at, asked.resource).await
+}
+
+/// Secrets of a login between the request for a code and the redirect.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CodeRequest {
+    pub(super) state: String,
+    verifier: String,
+    redirect_uri: String,
+}
+
+impl CodeRequest {
+    pub(super) fn new(redirect_uri: &str) -> Result<Self, OAuthError> {
+        let redirect_uri = redirect_uri.to_owned();
+        Ok(Self { state: random(16)?, verifier: random(32)?, redirect_uri })
+    }
+
+    /// Returns the URL of the page where the user logs in.
+    pub(super) fn page(
+        &self,
+        endpoints: &Endpoints<'_>,
+        at: &TokenEndpoint<'_>,
+        asked: &Asked<'_>,
+    ) -> String {
+        let mut query: Fields<'_> = vec![
+            ("response_type", "code".to_owned()),
+            ("client_id", at.client.id.clone()),
+            ("redirect_uri", self.redirect_uri.clone()),
+            ("state", self.state.clone()),
+            ("code_challenge", encode_base64url(digest(&SHA256, self.verifier.as_bytes()))),
+            ("code_challenge_method", "S256".to_owned()),
+            ("resource", asked.resource.to_owned()),
+        ];
+        asked.put_scopes(&mut query);
+        if asked.scopes.contains("offline_access") {
+            // OpenID Connect issues refresh tokens only with explicit consent.
+            query.push(("prompt", "consent".to_owned()));
+        }
+        if let Some(key) = at.prover.map(Prover::thumbprint) {
+            query.push(("dpop_jkt", key));
+        }
+        let query = form::encode(query.iter().map(|(name, value)| (*name, value.as_str())));
+        let separator = if endpoints.authorization.contains('?') { '&' } else { '?' };
+        format!("{}{separator}{query}", endpoints.authorization)
+    }
+
+    /// Checks the redirect, and exchanges its code for a token.
+    pub(super) async fn exchange(
+        self,
+        server: &ServerMetadata,
+        redirected: &RedirectParams,
+        at: &TokenEndpoint<'_>,
+        resource: &str,
+    ) -> Result<Given, OAuthError> {
+        let code = check_redirect(server, redirected, &self.state)?;
+        let fields: Fields<'_> = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", code.to_owned()),
+            ("redirect_uri", self.redirect_uri),
+            ("code_verifier", self.verifier),
+            ("resource", resource.to_owned()),
+        ];
+        at.ask(OAuthRequest::Token, fields).await
+    }
 }
 
 /// Checks that a redirect belongs to this login and this server. Returns its code.

@@ -1,9 +1,9 @@
 //! OAuth client: acquires and refreshes access tokens.
 //!
-//! [`OAuth`] is a [`TokenSource`](outlive_transport::client::TokenSource). Requests have no token
-//! until the server rejects one. The challenge leads to the authorization server, where a user logs
-//! in or the program authenticates. The client stores the token, refreshes it before it expires,
-//! and requests more scopes when the server requires them.
+//! [`OAuth`] is a [`TokenSource`]. Requests have no token until the server rejects one. The challenge
+//! leads to the authorization server, where a user logs in or the program authenticates. The client
+//! stores the token, refreshes it before it expires, and requests more scopes when the server
+//! requires them.
 //!
 //! ```no_run
 //! use outlive_auth::client::{FileCredentialStore, LoopbackLogin, OAuth};
@@ -30,6 +30,7 @@ mod metadata;
 mod metadata_document;
 mod oauth;
 mod random;
+mod redirect_login;
 mod registration;
 mod scopes;
 mod settings;
@@ -47,7 +48,10 @@ pub use login::{Login, LoopbackLogin, ManualLogin, PendingLogin, RedirectParams}
 pub use metadata::ServerMetadata;
 pub use metadata_document::ClientMetadataDocument;
 pub use oauth::{LoginInfo, OAuth};
-pub use outlive_transport::client::SecretString;
+pub use outlive_transport::client::{
+    SecretString, TokenError, TokenRequest, TokenResponse, TokenSource, Tokens,
+};
+pub use redirect_login::StartedLogin;
 #[cfg(feature = "keyring")]
 pub use store::{CredentialLocation, KeyringStore};
 pub use store::{

@@ -66,6 +66,10 @@ impl OAuth {
         }))
     }
 
+    pub(super) fn source(&self) -> &Source {
+        &self.0
+    }
+
     /// Returns the protocol extension of the configured grant, for the client's capabilities.
     pub fn extension(&self) -> Option<&'static str> {
         match &self.0.settings.grant {
@@ -182,7 +186,7 @@ pub(super) enum Kind {
 }
 
 impl Why {
-    fn login() -> Self {
+    pub(super) fn login() -> Self {
         Self { kind: Kind::Login, ..Self::default() }
     }
 

@@ -20,6 +20,8 @@ pub struct Issuer {
     pub(super) any_audience: bool,
     pub(super) client: Option<Box<str>>,
     pub(super) tenant: Option<Box<str>>,
+    pub(super) person: Option<Box<str>>,
+    pub(super) deciding_client: Option<Box<str>>,
     pub(super) strict_kind: bool,
 }
 
@@ -43,6 +45,8 @@ impl Issuer {
             any_audience: false,
             client: None,
             tenant: None,
+            person: None,
+            deciding_client: None,
             strict_kind: false,
         }
     }
@@ -103,6 +107,21 @@ impl Issuer {
     /// claim is rejected.
     pub fn tenant_claim(mut self, claim: impl Into<String>) -> Self {
         self.tenant = Some(claim.into().into_boxed_str());
+        self
+    }
+
+    /// Sets the claim that identifies a person together with issuer and tenant; `sub` by default. An
+    /// issuer with pairwise subjects, which differ by client, needs another claim, such as `oid`. A
+    /// token without the claim is rejected.
+    pub fn person_claim(mut self, claim: impl Into<String>) -> Self {
+        self.person = Some(claim.into().into_boxed_str());
+        self
+    }
+
+    /// Sets the client whose tokens decide for their person: that of the console. The MCP endpoint
+    /// rejects them.
+    pub fn deciding_client(mut self, client_id: impl Into<String>) -> Self {
+        self.deciding_client = Some(client_id.into().into_boxed_str());
         self
     }
 

@@ -1,6 +1,7 @@
-//! Names of principals: issuer, subject, client and tenant in one string.
+//! Names of principals and persons: issuer, subject, client and tenant in one string. A person has no
+//! client.
 //!
-//! Two principals never have the same name, and the length is limited, because stores index the
+//! Two principals never have the same name, nor do two persons, and the length is limited, because stores index the
 //! names.
 
 use ring::digest;
@@ -22,22 +23,29 @@ pub(super) struct Caller<'a> {
 impl Caller<'_> {
     /// Returns the name of the principal. A long name is replaced by its hash.
     pub(super) fn name(&self) -> String {
-        let mut name = String::with_capacity(LONGEST);
-        let tenant = self.tenant.into_iter();
-        for (index, part) in
-            [self.issuer, self.subject, self.client].into_iter().chain(tenant).enumerate()
-        {
-            if index > 0 {
-                name.push('|');
-            }
-            escape(part, &mut name);
-        }
-        if name.len() <= LONGEST {
-            return name;
-        }
-        // A literal name cannot start with `#`, because that character is escaped.
-        format!("#{}", encode_base64url(digest::digest(&digest::SHA256, name.as_bytes())))
+        joined([self.issuer, self.subject, self.client].into_iter().chain(self.tenant))
     }
+
+    /// Returns the name of the person, which is the same for all clients. A long name is replaced by
+    /// its hash.
+    pub(super) fn person(&self) -> String {
+        joined([self.issuer, self.subject].into_iter().chain(self.tenant))
+    }
+}
+
+fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    let mut name = String::with_capacity(LONGEST);
+    for (index, part) in parts.enumerate() {
+        if index > 0 {
+            name.push('|');
+        }
+        escape(part, &mut name);
+    }
+    if name.len() <= LONGEST {
+        return name;
+    }
+    // A literal name cannot start with `#`, because that character is escaped.
+    format!("#{}", encode_base64url(digest::digest(&digest::SHA256, name.as_bytes())))
 }
 
 /// Escapes separators, line breaks and invisible characters.
@@ -102,6 +110,16 @@ mod tests {
             }
         }
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn person_has_issuer_subject_and_tenant() {
+        let person = |client, tenant| {
+            Caller { issuer: "https://id.example", subject: "ann", client, tenant }.person()
+        };
+        assert_eq!(person("app", None), "https://id.example|ann");
+        assert_eq!(person("app", Some("t|1")), "https://id.example|ann|t%7C1");
+        assert_eq!(person("app", Some("t")), person("editor", Some("t")));
     }
 
     #[test]

@@ -116,8 +116,18 @@ impl Rules {
             client: client.as_deref().unwrap_or_default(),
             tenant: tenant.as_deref(),
         };
+        let person = match &issuer.person {
+            None => caller.person(),
+            Some(claim) => {
+                let subject = text_claim(said, claim).ok_or("no person claim")?;
+                Caller { subject: &subject, ..caller }.person()
+            }
+        };
         let scopes = self.hierarchy.closure(claims.scopes());
-        Ok(Principal::named(&caller.name()).with_scopes(scopes))
+        let principal = Principal::named(&caller.name()).with_person(person).with_scopes(scopes);
+        let decides = issuer.deciding_client.is_some()
+            && issuer.deciding_client.as_deref() == client.as_deref();
+        Ok(if decides { principal.deciding() } else { principal })
     }
 }
 

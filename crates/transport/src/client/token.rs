@@ -77,7 +77,18 @@ pub struct TokenResponse<'a> {
     pub headers: &'a HeaderMap,
 }
 
-impl TokenResponse<'_> {
+impl<'a> TokenResponse<'a> {
+    /// Creates the response to one attempt of a request.
+    pub fn new(
+        request: TokenRequest<'a>,
+        token: Option<&'a Token>,
+        attempt: u32,
+        status: StatusCode,
+        headers: &'a HeaderMap,
+    ) -> Self {
+        Self { request, token, attempt, status, headers }
+    }
+
     /// Returns the challenges in `WWW-Authenticate`.
     pub fn challenges(&self) -> Vec<Challenge> {
         Challenge::read(self.headers)

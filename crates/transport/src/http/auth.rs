@@ -120,6 +120,13 @@ impl AuthRejection {
         Self::unauthenticated(HeaderValue::from_static(r#"Bearer error="invalid_token""#))
     }
 
+    /// Creates a 401 response with a bearer challenge, for a deciding credential at the MCP endpoint.
+    pub(crate) fn deciding_credential() -> Self {
+        let message = "this token decides in the console and is not valid here; send an MCP token";
+        Self::new(StatusCode::UNAUTHORIZED, message.into())
+            .with_challenge(HeaderValue::from_static(r#"Bearer error="invalid_token""#))
+    }
+
     /// Adds a `WWW-Authenticate` header.
     #[must_use]
     pub fn with_challenge(self, challenge: HeaderValue) -> Self {

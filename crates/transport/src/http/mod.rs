@@ -55,6 +55,6 @@ pub use config::HttpConfig;
 pub use document_service::DocumentService;
 pub use events::{Event, EventStore, MemoryEventStore, StreamKey};
 pub use listener::{HttpServer, serve};
-pub use routes::{ResponseFuture, Routes};
+pub use routes::{EventSource, ResponseFuture, RouteBody, Routes};
 pub use service::HttpService;
 pub use tokens::{StaticTokens, TokenFileError};

@@ -16,7 +16,7 @@ use outlive_protocol::{Endpoint, Principal};
 
 use super::{
     allowlist::{self, Allowlist},
-    auth::{AuthDecision, DPOP},
+    auth::{AuthDecision, AuthRejection, DPOP},
     body::Body,
     config::HttpConfig,
     cors, delete, external_event, get,
@@ -133,8 +133,13 @@ impl HttpService {
             return reply::document(&parts.method, document);
         }
         if let Some((routes, limit)) = routes::find(&state.config.routes, parts.uri.path()) {
-            let reading = state.body_reading(limit);
-            return Box::pin(routes::respond(routes, reading, *parts, peer, body)).await;
+            let context = routes::RouteContext {
+                reading: state.body_reading(limit),
+                streams: state.stream_settings(),
+                authenticator: state.config.authenticator.as_ref(),
+                peer,
+            };
+            return Box::pin(routes::respond(routes, context, *parts, body)).await;
         }
         if !allowlist::origin_allowed(&state.config.origins, headers) {
             let refused = reply::problem(
@@ -180,7 +185,13 @@ impl HttpService {
                     AuthDecision::Now(verdict) => verdict,
                     AuthDecision::Later(verdict) => verdict.await,
                 };
-                let principal = match verdict {
+                // An agent reads MCP tokens in its configuration, so a token that decides must
+                // not work here.
+                let accepted = verdict.and_then(|principal| match principal.is_deciding() {
+                    true => Err(AuthRejection::deciding_credential()),
+                    false => Ok(principal),
+                });
+                let principal = match accepted {
                     Ok(principal) => principal,
                     Err(denied) => {
                         let refused = reply::denied(&denied);

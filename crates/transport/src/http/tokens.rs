@@ -17,6 +17,9 @@ use super::auth::{AuthDecision, AuthRejection, Authenticator, bearer};
 /// Minimum token length. Shorter tokens can be guessed.
 const SHORTEST: usize = 16;
 
+/// Third word of a line whose token decides in the console.
+const DECIDE: &str = "decide";
+
 /// Bearer tokens and their principals.
 ///
 /// Tokens are looked up by a keyed hash and compared in constant time, so response times disclose
@@ -56,6 +59,13 @@ impl StaticTokens {
         self.add(token, Principal::named(name).with_scopes(Scopes::of(scopes)))
     }
 
+    /// Adds a token with which the person `name` decides in the console. The MCP endpoint rejects
+    /// it.
+    #[must_use]
+    pub fn with_deciding(self, name: &str, token: &str) -> Self {
+        self.add(token, Principal::named(name).deciding())
+    }
+
     /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.by_hash.values().map(Vec::len).sum()
@@ -82,12 +92,12 @@ impl StaticTokens {
     }
 
     /// Reads a file with one `name token` per line. Skips empty lines and lines that start with
-    /// `#`.
+    /// `#`. A line `name token decide` is a token with which that person decides in the console.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or a line is malformed, if a token is shorter
-    /// than 16 characters, or if a token has two names.
+    /// than 16 characters, or if a token has two names or two purposes.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenFileError> {
         let path = path.as_ref();
         let text = fs::read_to_string(path)
@@ -100,20 +110,28 @@ impl StaticTokens {
             }
             let bad =
                 |what| TokenFileError::BadLine { path: path.to_owned(), line: index + 1, what };
-            let (name, token) =
-                line.split_once(char::is_whitespace).ok_or_else(|| bad("has no token"))?;
-            let token = token.trim();
+            let mut words = line.split_whitespace();
+            let (Some(name), Some(token)) = (words.next(), words.next()) else {
+                return Err(bad("has no token"));
+            };
             if token.len() < SHORTEST {
                 return Err(bad("has a token of fewer than 16 characters"));
             }
-            if token.contains(char::is_whitespace) {
-                return Err(bad("has a space inside its token"));
+            let decides = match (words.next(), words.next()) {
+                (None, _) => false,
+                (Some(DECIDE), None) => true,
+                _ => return Err(bad("has more words than a token and `decide`")),
+            };
+            if let Some(known) = tokens.find(token.as_bytes()) {
+                if *known != Principal::named(name) {
+                    return Err(bad("has the token of another name"));
+                }
+                if known.is_deciding() != decides {
+                    return Err(bad("has a token that another line uses with another purpose"));
+                }
             }
-            let other = |principal: &Principal| *principal != Principal::named(name);
-            if tokens.find(token.as_bytes()).is_some_and(other) {
-                return Err(bad("has the token of another name"));
-            }
-            tokens = tokens.with(name, token);
+            tokens =
+                if decides { tokens.with_deciding(name, token) } else { tokens.with(name, token) };
         }
         Ok(tokens)
     }
@@ -145,7 +163,7 @@ pub enum TokenFileError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A line is not `name token`.
+    /// A line is neither `name token` nor `name token decide`.
     BadLine {
         /// Path of the file.
         path: PathBuf,
@@ -163,7 +181,11 @@ impl fmt::Display for TokenFileError {
                 write!(f, "could not read the token file {}: {source}", path.display())
             }
             Self::BadLine { path, line, what } => {
-                write!(f, "{}:{line} {what}; write one `name token` per line", path.display())
+                write!(
+                    f,
+                    "{}:{line} {what}; write one `name token` or `name token decide` per line",
+                    path.display()
+                )
             }
         }
     }

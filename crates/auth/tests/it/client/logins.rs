@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use outlive_auth::client::{Login, LoopbackLogin, ManualLogin, OAuthError};
+use outlive_auth::client::{
+    CredentialStore, CredentialStoreError, Login, LoopbackLogin, ManualLogin,
+    MemoryCredentialStore, OAuth, OAuthError, RedirectParams, SecretString,
+};
 use tokio::sync::mpsc;
 
 use super::kit::{World, link, location, post, refused};
@@ -112,5 +115,55 @@ async fn manual_login_accepts_a_pasted_url_or_code() {
             }
         }
         assert_eq!(shown.lock().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn web_login_is_finished_by_another_client_with_the_same_registration() {
+    let world = World::new().await;
+    let store = SharedStore::default();
+    let client = || OAuth::builder(world.url()).store(store.clone()).build();
+    let redirect_uri = "http://127.0.0.1:9/console/in/callback";
+    let started = client().start_login(redirect_uri).await.unwrap();
+    let back = location(&started.url).await;
+    assert!(back.starts_with(redirect_uri), "{back}");
+    let redirect = RedirectParams::from_url(&back);
+    let info = client().finish_login(&started.pending, &redirect).await.unwrap();
+    assert!(info.renewable);
+    let link = link(&world.url(), &client());
+    assert_eq!(post(&link, "").await.unwrap(), 200);
+    assert_eq!(world.logins(), 1);
+}
+
+#[tokio::test]
+async fn web_login_rejects_the_redirect_of_another_login() {
+    let world = World::new().await;
+    let store = SharedStore::default();
+    let client = || OAuth::builder(world.url()).store(store.clone()).build();
+    let redirect_uri = "http://127.0.0.1:9/console/in/callback";
+    let one = client().start_login(redirect_uri).await.unwrap();
+    let other = client().start_login(redirect_uri).await.unwrap();
+    let redirect = RedirectParams::from_url(&location(&other.url).await);
+    let error = client().finish_login(&one.pending, &redirect).await.unwrap_err();
+    assert!(matches!(error, OAuthError::BadRedirect(_)), "{error}");
+    assert!(client().login_info().await.unwrap().is_none());
+    assert!(world.issuer.all("/token").is_empty());
+}
+
+/// Credentials that several clients share.
+#[derive(Clone, Default)]
+struct SharedStore(Arc<MemoryCredentialStore>);
+
+impl CredentialStore for SharedStore {
+    fn get(&self, name: &str) -> Result<Option<SecretString>, CredentialStoreError> {
+        self.0.get(name)
+    }
+
+    fn put(&self, name: &str, value: &SecretString) -> Result<(), CredentialStoreError> {
+        self.0.put(name, value)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), CredentialStoreError> {
+        self.0.remove(name)
     }
 }

@@ -3,6 +3,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use outlive_auth::server::ResourceServer;
+use outlive_protocol::Principal;
+use outlive_transport::http::{AuthDecision, Authenticator};
 use serde_json::json;
 
 use super::support::{ISSUER, Protected, RESOURCE, Sent, Signer, StandingClock};
@@ -88,4 +90,54 @@ async fn handler_does_not_see_the_token() {
         assert!(!text.contains("authorization") && !text.contains(&token), "{text}");
         assert!(!text.contains("proof-of-something"), "{text}");
     }
+}
+
+/// Returns the principal of a token, as the endpoint and the console see it.
+async fn principal(auth: &ResourceServer, token: &str) -> Option<Principal> {
+    let request = http::Request::builder().header("authorization", format!("Bearer {token}"));
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    match auth.authenticate(&parts) {
+        AuthDecision::Now(verdict) => verdict.ok(),
+        AuthDecision::Later(verdict) => verdict.await.ok(),
+    }
+}
+
+#[tokio::test]
+async fn person_is_the_same_in_all_clients() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let build = |issuer| {
+        let builder = ResourceServer::builder(RESOURCE).issuer(issuer);
+        builder.clock(Arc::new(clock.clone())).build().unwrap()
+    };
+    let auth = build(signer.issuer());
+    let editor = principal(&auth, &signer.token(json!({"client_id": "editor"}))).await.unwrap();
+    let browser = principal(&auth, &signer.token(json!({"client_id": "browser"}))).await.unwrap();
+    assert_ne!(editor, browser);
+    assert_eq!(editor.person(), Some("https://id.example|ann"));
+    assert_eq!(editor.person(), browser.person());
+
+    let auth = build(signer.issuer().person_claim("oid").tenant_claim("tid"));
+    let claims = json!({"sub": "pairwise-1", "oid": "ann", "tid": "t1"});
+    let ann = principal(&auth, &signer.token(claims)).await.unwrap();
+    assert_eq!(ann.person(), Some("https://id.example|ann|t1"));
+    assert!(principal(&auth, &signer.token(json!({"tid": "t1"}))).await.is_none());
+}
+
+#[tokio::test]
+async fn token_of_deciding_client_decides_and_is_rejected_by_the_endpoint() {
+    let clock = StandingClock::new();
+    let signer = Signer::new(&clock);
+    let builder = || {
+        ResourceServer::builder(RESOURCE)
+            .issuer(signer.issuer().deciding_client("console"))
+            .clock(Arc::new(clock.clone()))
+    };
+    let token = |client: &str| signer.token(json!({"client_id": client}));
+    let auth = builder().build().unwrap();
+    assert!(principal(&auth, &token("console")).await.unwrap().is_deciding());
+    assert!(!principal(&auth, &token("editor")).await.unwrap().is_deciding());
+    let server = Protected::with(builder()).await;
+    assert_eq!(server.call("whoami", &token("console")).await.status, 401);
+    assert_eq!(server.call("whoami", &token("editor")).await.status, 200);
 }

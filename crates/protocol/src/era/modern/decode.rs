@@ -73,6 +73,7 @@ pub(super) fn call(
         params: request.params_span(),
         port: Outbox::default(),
         watch: OnceLock::new(),
+        rerun_of: None,
         message: kept,
     }))
 }
