@@ -5,11 +5,12 @@
 //! add further settings to the product: `.tool(add::tool().max_concurrent(4))`.
 //!
 //! An expansion: `function` parses the function, `params` separates extractors from arguments,
-//! `settings` parses the attribute. `tool`, `resource` and `prompt` generate the builder calls.
+//! `settings` parses the attribute, `approve` its key of that name. `tool`, `resource` and `prompt` generate the builder calls.
 //!
 //! This crate must not depend on `outlive`, not even in tests, because cargo would build it twice.
 //! The tests of the generated code are in `suite`, and the examples are doctests of `outlive`.
 
+mod approve;
 mod description;
 mod errors;
 mod field;

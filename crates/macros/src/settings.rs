@@ -14,7 +14,7 @@ use syn::{
     token::Paren,
 };
 
-use crate::errors::Errors;
+use crate::{approve, errors::Errors};
 
 /// A key of an attribute.
 pub(crate) struct Key {
@@ -31,6 +31,8 @@ enum Takes {
     Word(&'static [Word]),
     /// Names without spaces, in parentheses.
     Names,
+    /// The word `caller`, or settings in parentheses, of which the first ones name the approvers.
+    Approve,
 }
 
 /// A word and the path that it represents, in the module `server`.
@@ -55,6 +57,11 @@ impl Key {
     /// `key = "one of these"`
     pub(crate) const fn word(name: &'static str, words: &'static [Word]) -> Self {
         Self { name, takes: Takes::Word(words) }
+    }
+
+    /// `key = "caller"` or `key(scope = "…", count = 2)`
+    pub(crate) const fn approve(name: &'static str) -> Self {
+        Self { name, takes: Takes::Approve }
     }
 
     /// `key("one", "two")`
@@ -141,6 +148,14 @@ impl Settings {
                 self.calls.push(quote!(.#key(#value)));
             }
             (Takes::Bool, _) => return wrong(format!("write `{key}` or `{key} = false`")),
+            (Takes::Approve, value) => {
+                let rule = match value {
+                    Value::List(settings) => approve::rule(key, settings)?,
+                    Value::One(word) => approve::word(key, word)?,
+                    Value::None => return Err(approve::unknown(key)),
+                };
+                self.calls.push(quote!(.#key(#rule)));
+            }
             (Takes::Word(words), value) => match meaning(words, value) {
                 Some(meaning) => self.calls.push(quote!(.#key(#meaning))),
                 None => {

@@ -102,6 +102,60 @@ fn tool_expands_to_builder_calls() {
 }
 
 #[test]
+fn approve_expands_to_its_rule() {
+    for (settings, rule) in [
+        (quote!(approve = "caller"), quote!(caller())),
+        (quote!(approve(scope = "ops")), quote!(scope("ops"))),
+        (
+            quote!(approve(by = ["ada", "ben"], count = 2, links = true)),
+            quote!(by(["ada", "ben"]).count(2).links(true)),
+        ),
+        (quote!(approve(scope = "ops", by = ["ada"])), quote!(by(["ada"]).or_scope("ops"))),
+    ] {
+        let made = tool::expand(
+            settings,
+            quote!(
+                async fn pay() {}
+            ),
+        )
+        .to_string();
+        let expected = quote!(.approve(::outlive::server::approve::Approve::#rule)).to_string();
+        assert!(made.contains(&expected), "{made}\ndoes not contain: {expected}");
+    }
+}
+
+#[test]
+fn approve_without_approvers_is_rejected() {
+    for settings in [
+        quote!(approve),
+        quote!(approve = "callers"),
+        quote!(approve()),
+        quote!(approve(count = 2)),
+    ] {
+        refused(
+            &tool::expand(
+                settings,
+                quote!(
+                    async fn pay() {}
+                ),
+            ),
+            "must say who decides",
+        );
+    }
+    for settings in [quote!(approve("ada")), quote!(approve(by("ada"))), quote!(approve(who = 1))] {
+        refused(
+            &tool::expand(
+                settings,
+                quote!(
+                    async fn pay() {}
+                ),
+            ),
+            "unknown setting",
+        );
+    }
+}
+
+#[test]
 fn policy_word_expands_to_its_path() {
     for (settings, policy) in [
         (quote!(task = "auto"), quote!(.task(::outlive::server::tasks::TaskPolicy::auto()))),

@@ -23,6 +23,7 @@ const KEYS: &[Key] = &[
     Key::word("resume_policy", RESUMES),
     Key::flag("streams_content"),
     Key::switch("promote_at_first_step"),
+    Key::approve("approve"),
     Key::names("scopes"),
     Key::flag("always_listed"),
 ];

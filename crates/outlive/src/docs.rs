@@ -17,6 +17,7 @@ guide!(tutorial_client, "tutorial-client.md");
 guide!(durable_execution, "durable-execution.md");
 guide!(tasks, "tasks.md");
 guide!(hosts, "hosts.md");
+guide!(approvals, "approvals.md");
 guide!(input, "input.md");
 guide!(streaming, "streaming.md");
 guide!(eras, "eras.md");
@@ -24,6 +25,8 @@ guide!(client, "client.md");
 #[cfg(feature = "auth-proxy")]
 guide!(authorization, "authorization.md");
 guide!(operations, "operations.md");
+#[cfg(feature = "webhooks")]
+guide!(notifications, "notifications.md");
 guide!(deployment, "deployment.md");
 guide!(errors, "errors.md");
 guide!(testing, "testing.md");

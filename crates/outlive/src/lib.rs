@@ -41,6 +41,7 @@
 //! | `sqlite` | a store in one SQLite file; compiles C |
 //! | `postgres` | a store in PostgreSQL, which several replicas share |
 //! | `tls` | `https:` for clients, with the trust store of the platform |
+//! | `webhooks` | webhooks that servers notify of events of tasks |
 //! | `auth` | OAuth for servers and clients |
 //! | `auth-proxy` | an authorization server in front of an identity provider without MCP support |
 //! | `keyring` | client tokens in the keyring of macOS and Windows |
@@ -51,6 +52,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "server")]
+pub mod deliveries;
 #[cfg(any(doc, doctest))]
 pub mod docs;
 #[cfg(any(feature = "client", feature = "server"))]

@@ -9,12 +9,9 @@ use outlive_wire::{
     ElicitAction, ElicitRequestParams, ElicitResult, InputRequest, RawJson, RequestedSchema,
 };
 use serde_json::{Map, Value, value::to_raw_value};
-use sha2::{Digest, Sha256};
 
-use crate::{
-    hex::hex,
-    server::{AnswerToken, Env, Server, is_answerable},
-};
+use super::inputs::shown_digest;
+use crate::server::{AnswerToken, Env, Server, is_answerable};
 
 /// Answer links of a server. Clones belong to the same server.
 ///
@@ -116,13 +113,7 @@ impl OpenLink {
     /// A page sends it back with the response, so that a person never answers another request than
     /// the one that was shown.
     pub fn digest(&self) -> String {
-        let request = serde_json::to_string(self.request()).unwrap_or_default();
-        let mut digest = Sha256::new();
-        for part in [&self.detail.tool, self.detail.call.get(), &request] {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
-        }
-        hex(&digest.finalize()[..16])
+        shown_digest(&self.detail.tool, &self.detail.call, self.request())
     }
 
     /// Validates the value of one field of the form. The error is a predicate whose subject is the

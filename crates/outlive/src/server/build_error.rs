@@ -7,6 +7,11 @@ use std::fmt;
 pub struct BuildError(pub(crate) String);
 
 impl BuildError {
+    /// Creates an error with a message that says what to do, for crates that extend a server.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
     pub(crate) fn tool(name: &str, why: &dyn fmt::Display) -> Self {
         Self(format!("tool `{name}`: {why}"))
     }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use outlive_protocol::ResponseModes;
 use outlive_tasks::{
     engine::EngineConfig,
-    store::{MemoryStore, Store, StoreError},
+    store::{MemoryStore, PeopleStore, Store, StoreError},
 };
 
 use crate::server::{
@@ -17,6 +17,8 @@ use crate::server::{
 #[derive(Clone)]
 pub struct TaskConfig {
     pub(crate) store: Arc<dyn Store>,
+    /// The same store with lists and decisions, if it has them.
+    pub(crate) people: Option<Arc<dyn PeopleStore>>,
     pub(crate) engine: EngineConfig,
     pub(crate) ttl: Duration,
     pub(crate) max_ttl: Duration,
@@ -37,6 +39,7 @@ pub struct TaskConfig {
     pub(crate) track_immediate: bool,
     pub(crate) partials: bool,
     pub(crate) promotes_before_input: bool,
+    pub(crate) indexed: bool,
     pub(crate) hosts: Option<Hosts>,
     pub(crate) results: Results,
 }
@@ -53,10 +56,12 @@ pub enum ResponseMode {
 }
 
 impl TaskConfig {
-    /// Returns the default configuration for tasks in `store`.
+    /// Returns the default configuration for tasks in `store`. Approvals, the console and
+    /// notifications need more of a store: [`TaskConfig::people`].
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
+            people: None,
             engine: EngineConfig::default(),
             ttl: Duration::from_secs(3600),
             max_ttl: Duration::from_secs(30 * 24 * 3600),
@@ -77,9 +82,17 @@ impl TaskConfig {
             track_immediate: false,
             partials: false,
             promotes_before_input: false,
+            indexed: false,
             hosts: None,
             results: Results::by_host(),
         }
+    }
+
+    /// Returns the default configuration for tasks in a store with lists and decisions, which
+    /// approvals, the console and notifications need.
+    pub fn people(store: Arc<dyn PeopleStore>) -> Self {
+        let people = Some(Arc::clone(&store));
+        Self { people, ..Self::new(store) }
     }
 
     /// Opens the store at `url`: `sqlite:path/to/file`, or `postgres://user@host/database` for
@@ -89,12 +102,12 @@ impl TaskConfig {
     ///
     /// Returns an error if the store cannot be opened. The message names the remedy.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        Ok(Self::new(outlive_tasks::store::open(url).await?))
+        Ok(Self::people(outlive_tasks::store::open_people(url).await?))
     }
 
     /// Stores tasks in memory. They are lost when the process ends.
     pub fn in_memory() -> Self {
-        Self::new(Arc::new(MemoryStore::new()))
+        Self::people(Arc::new(MemoryStore::new()))
     }
 
     /// Sets the TTL of tasks whose client requests none; one hour by default.
@@ -260,6 +273,15 @@ impl TaskConfig {
         self
     }
 
+    /// Sets whether lists by tool, person and tag contain the tasks, and whether delivered tasks of
+    /// clients without tasks keep their retention; off by default. A server with a console needs
+    /// it.
+    #[must_use]
+    pub fn index_tasks(mut self, index: bool) -> Self {
+        self.indexed = index;
+        self
+    }
+
     /// Bridges slow calls of clients without tasks: the server runs them as tasks, and the call
     /// waits for the task as long as its host allows. Off by default (`None`), because it adds tools
     /// to the lists of these clients.
@@ -291,6 +313,7 @@ impl fmt::Debug for TaskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             store: _,
+            people: _,
             engine,
             ttl,
             max_ttl,
@@ -311,6 +334,7 @@ impl fmt::Debug for TaskConfig {
             track_immediate,
             partials,
             promotes_before_input,
+            indexed,
             hosts,
             results,
         } = self;
@@ -335,6 +359,7 @@ impl fmt::Debug for TaskConfig {
             .field("store_immediate_results", track_immediate)
             .field("partial_results", partials)
             .field("promote_before_input", promotes_before_input)
+            .field("index_tasks", indexed)
             .field("hosts", hosts)
             .field("results", results)
             .finish_non_exhaustive()

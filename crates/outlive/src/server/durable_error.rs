@@ -87,7 +87,7 @@ pub enum DurableError {
     },
     /// The operation needs a task, and this call cannot become one.
     TaskRequired {
-        /// Key of the external event.
+        /// Key of the external event or input request.
         key: String,
     },
     /// All permits of a capacity are in use, and this call is not a task that could wait for one.
@@ -148,7 +148,7 @@ impl fmt::Display for DurableError {
             }
             Self::TaskRequired { key } => write!(
                 f,
-                "external event `{key}` needs a task; set a task policy on the tool, and call it from a client that supports tasks"
+                "`{key}` needs a task; set a task policy on the tool, and call it from a client that supports tasks"
             ),
             Self::NoCapacity { capacity } => {
                 write!(f, "all permits of `{capacity}` are in use; retry later")

@@ -7,6 +7,7 @@
 //! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: the items that a server registers.
 //!   The feature `skills` adds skills.
 //! - [`Server`]: serves stdio, HTTP and byte streams. Items can be added and removed while it runs.
+//! - [`approve`]: calls that wait for the approval of people.
 //! - [`durable`]: steps, input requests, external events, cleanup; [`tasks`]: which calls become
 //!   tasks.
 //! - [`extract`]: custom extractors; [`layer`]: middleware around all calls; [`forms`]: input
@@ -15,6 +16,7 @@
 
 mod access;
 mod api;
+pub mod approve;
 mod audit_name;
 mod build_error;
 mod caller_key;
@@ -53,7 +55,9 @@ mod time;
 pub mod uri_template;
 mod view;
 
+pub(crate) use api::shown_tool::ShownTool;
 pub use api::{builder::ServerBuilder, server::Server};
+pub(crate) use api::{notifications::Notifications, server::WeakServer};
 pub(crate) use audit_name::name_in_audit;
 pub use build_error::BuildError;
 pub use durable::{context::Durable, emit::Task};
@@ -72,6 +76,7 @@ pub use outlive_protocol::{Clock, Limits, Principal, ProtocolError, Scopes, Vers
 #[cfg(feature = "http")]
 pub use outlive_transport::http;
 pub use outlive_wire::{CallToolResult, ContentBlock, LoggingLevel, Meta};
+pub(crate) use random::random_id;
 pub use register::{
     prompt::Prompt,
     resource::{Resource, ResourceTemplate},
@@ -80,3 +85,4 @@ pub use register::{
 pub(crate) use run::answer_token::{AnswerToken, is_answerable};
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use throttle::RateLimit;
+pub(crate) use time::wall_millis;

@@ -6,6 +6,7 @@ use outlive::{
     client::ClientLimits,
     server::{
         Limits,
+        approve::Approve,
         hosts::Hosts,
         http::HttpConfig,
         tasks::{EngineConfig, TaskConfig},
@@ -24,6 +25,7 @@ fn limits_page_matches_defaults() {
     check(&page, "`ClientLimits`", &ClientLimits::default());
     check(&page, "`TaskConfig`", &TaskConfig::in_memory());
     check(&page, "`Hosts`", &Hosts::known());
+    check(&page, "`Approve`", &Approve::caller());
     check(&page, "`EngineConfig`", &EngineConfig::default());
     check(&page, "`SqliteOptions`", &SqliteOptions::default());
 }

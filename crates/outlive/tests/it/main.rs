@@ -24,6 +24,7 @@ mod pipe_eras; // both eras on one pipe, handshakes of all versions
 
 // The server API, on any transport.
 mod api; // ergonomics of the API
+mod approvals; // calls that wait for the approval of people
 mod caching; // TTL and scope of cache hints
 mod cancel; // cancellation
 mod completion; // completion of arguments
@@ -36,7 +37,9 @@ mod limits_page; // docs/limits.md against the code
 mod logging; // log levels in both eras
 mod low_level; // custom methods, notifications, extensions, layers
 mod metrics_page; // docs/metrics.md against the code
+mod notifications; // notifications of events of tasks
 mod paging; // pagination cursors
+mod people; // functions behind the console, its API and the command line
 mod progress; // progress tokens, order, rate
 mod prompts; // arguments, messages
 mod resources; // contents, templates, subscriptions

@@ -7,14 +7,24 @@ use outlive_tasks::store::WorkerId;
 use outlive_wire::Meta;
 
 use crate::server::{
-    api::{builder::ServerBuilder, server::Server, skills},
+    api::{
+        builder::ServerBuilder,
+        notifications::Notifications,
+        notify,
+        server::{Server, WeakServer},
+        skills,
+    },
     build_error::BuildError,
+    config::TaskConfig,
     dispatch::{
         core::{Description, Hooks, ServerCore},
         resume::CallRunner,
         stack,
     },
-    env::{environment::Env, task_backend::TaskBackend},
+    env::{
+        environment::Env, public_address::PublicAddress, task_backend::TaskBackend,
+        task_notifier::TaskNotifier,
+    },
     metrics::Counters,
     random::{CallIds, random_id},
     register::{
@@ -88,6 +98,7 @@ impl ServerBuilder {
                 "method `{name}`: its handler takes `Durable`; only tools, prompts and resources can"
             )));
         }
+        notify::check(self)?;
         self.extensions.keys().try_for_each(|name| check_extension(name))?;
         for (name, settings) in self.extensions.iter().chain(&self.experimental) {
             if !settings.is_object() {
@@ -122,11 +133,14 @@ impl ServerBuilder {
         let catalog = Catalog::new(unlisted, |change| {
             Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
         });
-        let runner = Arc::new(CallRunner::new(core.clone()));
-        let worker_id = ids.worker_id;
-        let tasks = self
-            .tasks
-            .map(|config| TaskBackend::new(config, &profile, &counters, runner, worker_id));
+        let has_console = self.tasks.as_ref().is_some_and(|config| config.indexed);
+        let console = has_console.then_some(self.console_path);
+        let address = PublicAddress { url: self.public_url, console };
+        let tasks = self.tasks.map(|config| {
+            let notifier = self.notify.and_then(|it| notifier(it, &config, core, &profile));
+            let runner = Arc::new(CallRunner::new(core.clone()));
+            TaskBackend::new(config, &profile, &counters, runner, ids.worker_id).notifier(notifier)
+        });
         let env = Arc::new(Env {
             profile,
             states: self.states,
@@ -137,6 +151,8 @@ impl ServerBuilder {
             replay_on_input: self.replay_on_input,
             test_hooks: self.test_hooks,
             tasks,
+            address,
+            approve_destructive: self.approve_destructive.map(Arc::new),
             call_ids: ids.call_ids,
             counters,
         });
@@ -174,6 +190,18 @@ impl ServerBuilder {
         self.experimental.insert(IDEMPOTENCY.to_owned(), serde_json::json!({}));
         Ok(())
     }
+}
+
+/// Returns the notifications of a server. Their store was checked before.
+fn notifier(
+    Notifications { targets, composer }: Notifications,
+    config: &TaskConfig,
+    core: &Weak<ServerCore>,
+    profile: &Profile,
+) -> Option<TaskNotifier> {
+    let store = Arc::clone(config.people.as_ref()?);
+    let (composer, clock) = (composer(WeakServer::new(core.clone())), Arc::clone(&profile.clock));
+    Some(TaskNotifier { store, targets, composer, clock })
 }
 
 /// Checks that an extension name has a prefix and that the prefix is not reserved.

@@ -15,7 +15,8 @@ use {
 };
 
 use crate::server::{
-    api::{server::Server, skills::Skills},
+    api::{notifications::Notifications, server::Server, skills::Skills},
+    approve::Approve,
     config::TaskConfig,
     dispatch::{
         core::{CallerLimits, DEBOUNCE, Offers, SessionHook},
@@ -62,6 +63,10 @@ pub struct ServerBuilder {
     pub(crate) replay_on_input: bool,
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskConfig>,
+    pub(crate) notify: Option<Notifications>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) console_path: String,
+    pub(crate) approve_destructive: Option<Approve>,
     /// Whether the server declares the idempotency capability.
     pub(crate) idempotency_keys: bool,
     pub(crate) versions: VersionSet,
@@ -107,6 +112,10 @@ impl ServerBuilder {
             replay_on_input: false,
             test_hooks: None,
             tasks: None,
+            notify: None,
+            public_url: None,
+            console_path: "/console".to_owned(),
+            approve_destructive: None,
             idempotency_keys: false,
             versions: VersionSet::default(),
             clock: Arc::new(TokioClock::new()),
@@ -327,6 +336,13 @@ impl ServerBuilder {
     /// crash.
     pub fn replay_on_input(mut self) -> Self {
         self.replay_on_input = true;
+        self
+    }
+
+    /// Sets the rule for calls of [`destructive`](Tool::destructive) tools that have no rule of their
+    /// own: they wait for approval, as with [`Tool::approve`].
+    pub fn approve_destructive(mut self, approve: Approve) -> Self {
+        self.approve_destructive = Some(approve);
         self
     }
 

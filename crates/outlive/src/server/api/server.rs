@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     io,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -29,6 +29,19 @@ use crate::server::{
 #[derive(Clone)]
 pub struct Server {
     pub(super) core: Arc<ServerCore>,
+}
+
+/// A server that may have been dropped.
+pub(crate) struct WeakServer(Weak<ServerCore>);
+
+impl WeakServer {
+    pub(crate) fn new(core: Weak<ServerCore>) -> Self {
+        Self(core)
+    }
+
+    pub(crate) fn upgrade(&self) -> Option<Server> {
+        self.0.upgrade().map(Server::of)
+    }
 }
 
 impl Server {

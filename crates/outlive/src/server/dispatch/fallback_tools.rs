@@ -24,13 +24,13 @@ use crate::server::{
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
     exec::{
         bridge::{WaitOptions, attend, continue_round, has_view, no_such_task, wait},
+        gate::wait::GateWait,
         plan::is_bridged,
     },
     hosts::{
         AnswerBy,
         reserved::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT},
     },
-    policy::TaskPolicy,
     results::{
         body::ResultReader,
         error::ReadError,
@@ -70,7 +70,7 @@ pub(crate) fn listed(core: &ServerCore, call: &Call) -> Vec<Arc<Tool>> {
     let may_become_task = core
         .catalog
         .tools
-        .find(call.principal(), |tool| (tool.exec.policy.task != TaskPolicy::Never).then_some(()));
+        .find(call.principal(), |tool| tool.exec.policy.has_tasks().then_some(()));
     if may_become_task.is_none() {
         return Vec::new();
     }
@@ -177,6 +177,7 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     options.answers_by_tool = answers_by(AnswerBy::Tool);
     options.answers_by_link = answers_by(AnswerBy::Link);
     options.max_inline = max_inline(&core, &call, &record.tool);
+    options.gate = gate(&core, &call, &record.tool);
     match attend(env, &call, &task, arrival).await? {
         Some(attendance) => wait(attendance, options).await,
         None => Ok(denied(env, &call, &task)),
@@ -220,6 +221,13 @@ async fn read_on(
         Err(ReadError::Unknown) => Ok(no_such_task()),
         Err(ReadError::Store(error)) => Err(unavailable(&error)),
     }
+}
+
+/// Returns how a request waits for a call of a gated tool.
+fn gate(core: &ServerCore, call: &Call, tool: &str) -> Option<GateWait> {
+    let tool = core.catalog.tools.get(tool, call.principal())?;
+    tool.exec.policy.gate.as_ref()?;
+    Some(GateWait::of(core.env.tasks.as_ref()?, call))
 }
 
 /// Returns the bytes that a tool delivers uncut, if it sets them.

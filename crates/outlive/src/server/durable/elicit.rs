@@ -127,6 +127,9 @@ impl<'a, T: DeserializeOwned> Elicit<'a, T> {
     /// With [`Audience::Caller`], a person must decide: the store rejects a response from a fallback
     /// tool or an answer link, which a model could use on its own.
     ///
+    /// With [`Audience::Names`] or [`Audience::Scope`], other people respond in the console, and the
+    /// client sees only that the task runs. The call becomes a task for that.
+    ///
     /// ```
     /// use outlive::{
     ///     Form,

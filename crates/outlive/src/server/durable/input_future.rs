@@ -1,7 +1,7 @@
 //! The future behind every input request: sends the request and checks the response.
 
 use std::{
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -11,8 +11,13 @@ use outlive_wire::InputRequest;
 use serde_json::value::RawValue;
 
 use crate::server::{
-    durable::context::Durable, durable_error::DurableError, error::Result, time::millis,
+    durable::context::Durable, durable_error::DurableError, env::environment::Env, error::Result,
+    run::state::RunState, time::millis,
 };
+
+/// Reason why people cannot respond to an input request.
+const NO_PEOPLE: &str = "the server has no store with decisions, so people cannot \
+    respond; call `.tasks(…)` with `TaskConfig::open` or `TaskConfig::people`";
 
 /// State of an input request that a handler awaits.
 #[derive(Debug)]
@@ -60,7 +65,12 @@ impl<'a> InputFuture<'a> {
                 return Poll::Ready(Err(stopped.into()));
             }
             let asking = match self.stage {
-                Stage::New => self.ask(request(None)?),
+                Stage::New => {
+                    if self.audience.is_people() {
+                        ready!(poll_people(self.cx.env(), self.cx.run(), &self.key))?;
+                    }
+                    self.ask(request(None)?)
+                }
                 Stage::Open => match self.cx.journal().inputs().poll(&self.key, task) {
                     Poll::Ready(asking) => asking.map_err(|wrong| DurableError::from(wrong).into()),
                     Poll::Pending => return Poll::Pending,
@@ -92,7 +102,8 @@ impl<'a> InputFuture<'a> {
     fn ask(&mut self, request: InputRequest) -> Result<InputPoll> {
         let cx = self.cx;
         let missing = era::missing_for(cx.call(), &request);
-        let missing = missing.filter(|_| !cx.run().takes_input_elsewhere(&request));
+        let missing = missing
+            .filter(|_| !self.audience.is_people() && !cx.run().takes_input_elsewhere(&request));
         let within = self.within.map(|span| (cx.now(), millis(span)));
         let asking = cx
             .journal()
@@ -163,6 +174,24 @@ impl Drop for InputFuture<'_> {
             self.cx.journal().inputs().withdraw(&self.key);
         }
     }
+}
+
+/// Waits until people can see an input request: its call must be a task in a store with decisions.
+/// Promotes the call for that.
+pub(crate) fn poll_people(
+    env: &Env,
+    run: &RunState,
+    key: &str,
+) -> Poll<std::result::Result<(), DurableError>> {
+    let key = || key.to_owned();
+    if env.tasks.as_ref().is_none_or(|tasks| tasks.people.is_none()) {
+        let reason = NO_PEOPLE.to_owned();
+        return Poll::Ready(Err(DurableError::InvalidInputRequest { key: key(), reason }));
+    }
+    run.poll_task().map(|is_task| match is_task {
+        true => Ok(()),
+        false => Err(DurableError::TaskRequired { key: key() }),
+    })
 }
 
 pub(crate) fn unanswered(key: &str, why: InputFailure) -> DurableError {

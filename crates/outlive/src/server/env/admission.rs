@@ -19,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(60);
 impl TaskBackend {
     /// Reserves quota for a new task of an anonymous caller, counted by network address. Other
     /// principals pass; the store checks their quota. A caller that does not create the task must
-    /// call `AddressQuotas::leave`.
+    /// call [`TaskBackend::not_created`].
     pub(crate) async fn admit(&self, call: &Call, task: &NewTask) -> Result<(), ProtocolError> {
         match self.admits(call, task) {
             Ok(()) => return Ok(()),
@@ -40,11 +40,12 @@ impl TaskBackend {
     /// Reserves quota without waiting: does not check whether counted tasks have ended on other
     /// replicas.
     pub(crate) fn admits(&self, call: &Call, task: &NewTask) -> Result<(), Over> {
-        if !call.principal().is_anonymous() {
-            return Ok(());
+        if call.principal().is_anonymous() {
+            let quotas = (self.config.quota, self.config.anonymous);
+            self.quotas.enter(&caller_key(call), task, quotas, self.config.store_per_caller)?;
         }
-        let quotas = (self.config.quota, self.config.anonymous);
-        self.quotas.enter(&caller_key(call), task, quotas, self.config.store_per_caller)
+        self.creating(task);
+        Ok(())
     }
 
     /// Returns the maximum number of open tasks of the call's principal.

@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
-use outlive_tasks::store::{AuditEvent, AuditLog, TaskId};
+use outlive_tasks::store::{AuditEvent, AuditLog, TaskId, WorkerId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::server::{
     audit_name::{digest, name_in_audit, opens},
+    env::overview::Overview,
     throttle::{RateLimit, Throttle},
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct Auditor {
     queue: Arc<Queue>,
     /// Rate limit on the events of each caller.
     shares: Arc<Throttle>,
+    /// Counts of a server with a console.
+    overview: Option<Arc<Overview>>,
 }
 
 struct Queue {
@@ -71,6 +74,8 @@ struct Event {
     task: TaskId,
     what: &'static str,
     cause: Option<String>,
+    /// Worker that performed the action.
+    worker: Option<WorkerId>,
 }
 
 /// Denied lookups of one caller.
@@ -83,7 +88,12 @@ struct Denied {
 
 impl Auditor {
     /// Starts the writer. Must be called inside a Tokio runtime.
-    pub(crate) fn start(store: Arc<dyn AuditLog>, retention: Duration, max_events: u64) -> Self {
+    pub(crate) fn start(
+        store: Arc<dyn AuditLog>,
+        retention: Duration,
+        max_events: u64,
+        overview: Option<Arc<Overview>>,
+    ) -> Self {
         let waiting = Mutex::default();
         let queue = Queue { store, retention, max_events, waiting, some: Notify::new() };
         let queue = Arc::new(queue);
@@ -98,10 +108,11 @@ impl Auditor {
                 queue.write(false).await;
             }
         });
-        Self { queue, shares: Arc::new(Throttle::new(Some(share_of(max_events)), None)) }
+        let shares = Arc::new(Throttle::new(Some(share_of(max_events)), None));
+        Self { queue, shares, overview }
     }
 
-    /// Records an action on a task.
+    /// Records an action on a task that no worker performed.
     pub(crate) fn note(
         &self,
         principal: &str,
@@ -109,6 +120,21 @@ impl Auditor {
         what: &'static str,
         cause: Option<String>,
     ) {
+        self.note_by(None, principal, task, what, cause);
+    }
+
+    /// Records an action on a task.
+    pub(crate) fn note_by(
+        &self,
+        worker: Option<&WorkerId>,
+        principal: &str,
+        task: &TaskId,
+        what: &'static str,
+        cause: Option<String>,
+    ) {
+        if let Some(overview) = &self.overview {
+            overview.note(principal, task, what, cause.as_deref());
+        }
         let shown = || name_in_audit(principal, task.as_str());
         tracing::info!(target: "outlive::audit", action = what, task_id = shown(), principal, reason = cause);
         if self.shares.enter(principal, std::time::Instant::now()).is_err() {
@@ -116,8 +142,8 @@ impl Auditor {
             // callers.
             return self.count(principal.to_owned(), principal, task, "more-events");
         }
-        let (principal, task) = (principal.to_owned(), task.clone());
-        if self.queue.lock().push(Event { principal, task, what, cause }) {
+        let (principal, task, worker) = (principal.to_owned(), task.clone(), worker.cloned());
+        if self.queue.lock().push(Event { principal, task, what, cause, worker }) {
             self.queue.some.notify_one();
         }
     }
@@ -180,7 +206,8 @@ impl Waiting {
             // The task ID may belong to another principal, so the log shows only a prefix.
             let task: String = first.as_str().chars().take(8).chain(['…']).collect();
             tracing::info!(target: "outlive::audit", action = what, task_id = task, principal, reason = cause);
-            self.push(Event { principal, task: first, what, cause: Some(cause) });
+            let cause = Some(cause);
+            self.push(Event { principal, task: first, what, cause, worker: None });
         }
     }
 }
@@ -215,12 +242,13 @@ impl Queue {
 /// events.
 fn written(events: Vec<Event>) -> Vec<AuditEvent> {
     let mut digests = HashMap::new();
-    let written = events.into_iter().map(|Event { principal, task, what, cause }| {
+    let written = events.into_iter().map(|Event { principal, task, what, cause, worker }| {
         let shown = match opens(&principal) {
             false => task.as_str().to_owned(),
             true => digests.entry(task).or_insert_with_key(|task| digest(task.as_str())).clone(),
         };
-        AuditEvent::new(shown, principal, what).reason(cause)
+        let worker = worker.map(|worker| worker.as_str().to_owned());
+        AuditEvent::new(shown, principal, what).reason(cause).worker(worker)
     });
     written.collect()
 }
@@ -237,7 +265,8 @@ mod tests {
         let cause = || Some("x".repeat(100 << 10));
         for number in 0..1_000 {
             let task = TaskId::new(number.to_string());
-            waiting.push(Event { principal: "name:eve".into(), task, what: "x", cause: cause() });
+            let (principal, cause) = ("name:eve".into(), cause());
+            waiting.push(Event { principal, task, what: "x", cause, worker: None });
         }
         let texts = waiting.events.iter().filter_map(|event| event.cause.as_ref());
         let held: usize = texts.map(String::len).sum();

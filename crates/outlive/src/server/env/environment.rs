@@ -13,7 +13,11 @@ use outlive_protocol::{PendingRequest, Profile, ProtocolError, Session};
 use outlive_wire::CacheHints;
 
 use crate::server::{
-    env::{task_backend::TaskBackend, test_hooks::TestHooks, used_states::UsedRequestStates},
+    approve::Approve,
+    env::{
+        public_address::PublicAddress, task_backend::TaskBackend, test_hooks::TestHooks,
+        used_states::UsedRequestStates,
+    },
     hosts::Hosts,
     metrics::Counters,
     random::CallIds,
@@ -38,6 +42,9 @@ pub(crate) struct Env {
     pub(crate) replay_on_input: bool,
     pub(crate) test_hooks: Option<Arc<TestHooks>>,
     pub(crate) tasks: Option<TaskBackend>,
+    pub(crate) address: PublicAddress,
+    /// Approval of destructive tools that have no rule of their own.
+    pub(crate) approve_destructive: Option<Arc<Approve>>,
     /// Source of call IDs.
     pub(crate) call_ids: CallIds,
     pub(crate) counters: Arc<Counters>,

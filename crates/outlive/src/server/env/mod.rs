@@ -7,6 +7,9 @@
 //! - `bridges`: requests that wait for tasks of bridged calls.
 //! - `host_limits`: the limits of a call's client.
 //! - `audit`, `task_metrics`: the audit log, and metrics from engine events.
+//! - `task_notifier`: notifications of events of tasks.
+//! - `overview`, `task_times`: data for the overview of a console.
+//! - `public_address`: addresses of the server for people.
 //! - `task_error`: errors that clients receive for tasks.
 //! - `used_states`: used request states of a server without a store.
 //! - `test_hooks`, `test_clock`: hooks of `outlive::testing` for journals and time.
@@ -17,10 +20,14 @@ pub(crate) mod audit;
 pub(crate) mod bridges;
 pub(crate) mod environment;
 pub(crate) mod host_limits;
+pub(crate) mod overview;
+pub(crate) mod public_address;
 pub(crate) mod store_budget;
 pub(crate) mod task_backend;
 pub(crate) mod task_error;
 pub(crate) mod task_metrics;
+pub(crate) mod task_notifier;
+mod task_times;
 #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "`outlive::testing` uses it"))]
 pub(crate) mod test_clock;
 #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "`outlive::testing` uses the rest"))]

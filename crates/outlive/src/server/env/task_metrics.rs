@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlive_tasks::{
     engine::{EngineEvent, EngineObserver},
-    store::{CancelOutcome, OutcomeKind, SweepReport, TaskId, TaskOutcome},
+    store::{CancelOutcome, OutcomeKind, SweepReport, TaskId, TaskOutcome, WorkerId},
 };
 
 use crate::server::{
@@ -17,6 +17,8 @@ pub(crate) struct TaskMetrics {
     pub(crate) counters: Arc<Counters>,
     pub(crate) quotas: Arc<AddressQuotas>,
     pub(crate) auditor: Arc<Auditor>,
+    /// Worker of this process.
+    pub(crate) worker_id: WorkerId,
 }
 
 impl TaskMetrics {
@@ -33,7 +35,10 @@ impl TaskMetrics {
 
 impl EngineObserver for TaskMetrics {
     fn seen(&self, principal: &str, task: &TaskId, seen: EngineEvent<'_>) {
-        let note = |what, cause| self.auditor.note(principal, task, what, cause);
+        // A client causes these events, and the worker of this process all others.
+        let is_of_client = matches!(seen, EngineEvent::Created | EngineEvent::Unacknowledged);
+        let worker = (!is_of_client).then_some(&self.worker_id);
+        let note = |what, cause| self.auditor.note_by(worker, principal, task, what, cause);
         match seen {
             EngineEvent::Written(took) => self.counters.commits.add(took),
             EngineEvent::Claimed { again, crashes } => {

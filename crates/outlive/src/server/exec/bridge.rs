@@ -16,7 +16,12 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::server::{
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
-    hosts::Hosts,
+    exec::gate::{
+        binding::NextStep,
+        text::{self, is_undecided},
+        wait::{GateWait, announce_caller, open_approval, withdraw},
+    },
+    hosts::{Hosts, client::Client},
     results::deliver::{Delivered, deliver},
     run::{
         answer_token::AnswerToken,
@@ -42,6 +47,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Options of a wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitOptions {
+    /// Wait for an approval; `None` if the tool has no gate.
+    pub(crate) gate: Option<GateWait>,
     /// Arguments that a request state is valid for.
     pub(crate) bound_args: BoundArgs,
     /// Longest wait that the model asks for.
@@ -73,25 +80,23 @@ struct Patience {
 impl Patience {
     async fn new(tasks: &TaskBackend, attendance: &Attendance, options: WaitOptions) -> Self {
         let (call, arrival) = (attendance.call(), attendance.arrival());
-        let longest = tasks.config.hosts.as_ref().map(Hosts::longest_wait).unwrap_or_default();
-        let rounds = tasks.config.hosts.as_ref().map(Hosts::round_limit).unwrap_or_default();
-        let limits = tasks.host_limits(call).await;
-        let slice = limits.and_then(|limits| {
-            let extends = limits.progress_extends && call.progress_token().is_some();
-            limits.slice().filter(|_| !extends)
-        });
-        let has_rounds = limits.is_some_and(|limits| !limits.timeout_spans_rounds)
-            && call.rules().empty_rounds
-            && arrival.round < rounds;
+        let hosts = tasks.bridge_hosts();
+        let (longest, rounds) = (hosts.longest_wait(), hosts.round_limit());
+        let bridged = tasks.host_limits(call).await;
+        let limits = bridged.unwrap_or_else(|| hosts.limits(&Client::from_call(call)));
+        let extends = limits.progress_extends && call.progress_token().is_some();
+        let slice = limits.slice().filter(|_| !extends);
+        let has_rounds =
+            !limits.timeout_spans_rounds && call.rules().empty_rounds && arrival.round < rounds;
         let slice = slice.unwrap_or(longest).min(longest);
         let asked = options.at_most.filter(|wait| *wait < slice);
         Self {
             deadline: arrival.at + asked.unwrap_or(slice),
             follows_rounds: has_rounds && asked.is_none(),
             keep_alive: limits
-                .and_then(|limits| limits.call_timeout)
+                .call_timeout
                 .map_or(KEEP_ALIVE, |timeout| KEEP_ALIVE.min(timeout / 3)),
-            max_bytes: limits
+            max_bytes: bridged
                 .and_then(|limits| tasks.config.results.max_bytes(&limits, options.max_inline)),
             options,
         }
@@ -104,9 +109,11 @@ impl Patience {
 ///
 /// Returns the error of the task.
 pub(crate) async fn wait(
-    mut attendance: Attendance,
+    attendance: Attendance,
     options: WaitOptions,
 ) -> Result<Outcome, ProtocolError> {
+    let is_told = options.gate.is_some_and(|gate| gate.next == NextStep::Pending);
+    let mut attendance = attendance.announcing(is_told);
     let (env, call) = (Arc::clone(attendance.env()), Arc::clone(attendance.call()));
     let tasks = env.tasks()?;
     let patience = Patience::new(tasks, &attendance, options).await;
@@ -121,7 +128,8 @@ pub(crate) async fn wait(
         match tasks.engine().store().get(call.principal().key(), attendance.task()).await {
             Ok(None) => return Ok(forgotten(attendance)),
             Ok(Some(record)) if record.outcome.is_some() => {
-                return finish(attendance, &patience, record).await;
+                let was_undecided = last.as_ref().is_some_and(is_undecided);
+                return finish(attendance, &patience, record, was_undecided).await;
             }
             Ok(Some(record)) => last = Some(record),
             // The task runs although the store does not respond, so the call continues to wait.
@@ -129,7 +137,11 @@ pub(crate) async fn wait(
         }
         if let Some(record) = &last {
             progress.tell(&call, record);
-            if let Some(reply) = input_reply(&env, &attendance, &patience, record, &mut dialogue)? {
+            if patience.options.gate.is_some() && !disconnected {
+                announce_caller(tasks, &call, record).await;
+            }
+            let reply = input_reply(&env, &attendance, &patience, record, &mut dialogue);
+            if let Some(reply) = reply.await? {
                 return Ok(reply.send(attendance));
             }
         }
@@ -137,9 +149,11 @@ pub(crate) async fn wait(
             () = changed => {}
             () = tokio::time::sleep(LOOK) => {}
             () = sleep_until(patience.deadline) => {
-                return slice_over(&env, attendance, &patience, last);
+                return slice_over(&env, attendance, &patience, last).await;
             }
-            () = tasks.bridges.drained() => return slice_over(&env, attendance, &patience, last),
+            () = tasks.bridges.drained() => {
+                return slice_over(&env, attendance, &patience, last).await;
+            }
             () = sleep_until(progress.next) => progress.keep_alive(&call, last.as_ref()),
             () = poll_fn(|cx| call.port().poll_disconnected(cx)), if !disconnected => {
                 disconnected = true;
@@ -232,7 +246,7 @@ impl Reply {
 }
 
 /// Handles the open input requests of the task. Returns a response if they end the wait.
-fn input_reply(
+async fn input_reply(
     env: &Arc<Env>,
     attendance: &Attendance,
     patience: &Patience,
@@ -258,14 +272,14 @@ fn input_reply(
         }
         // A model that polls has seen the input request, and waits for the answer.
         _ if !patience.options.is_poll => {
-            Ok(Some(Reply::Pending(pending(env, attendance, patience, record))))
+            Ok(Some(Reply::Pending(pending(env, attendance, patience, record).await)))
         }
         _ => Ok(None),
     }
 }
 
 /// Responds when the slice is over or the server drains.
-fn slice_over(
+async fn slice_over(
     env: &Arc<Env>,
     attendance: Attendance,
     patience: &Patience,
@@ -275,7 +289,19 @@ fn slice_over(
     let has_round = patience.follows_rounds && !has_view(env, attendance.call());
     let reply = match record {
         _ if has_round => Reply::Round(round(env, &attendance, patience, Vec::new())?),
-        Some(record) => Reply::Pending(pending(env, &attendance, patience, &record)),
+        Some(record)
+            if patience.options.gate.is_some_and(|gate| gate.withdraws)
+                && is_undecided(&record) =>
+        {
+            match withdraw(env.tasks()?, &attendance, &record).await? {
+                Some(outcome) => {
+                    attendance.deliver(true);
+                    return Ok(outcome);
+                }
+                None => Reply::Pending(pending(env, &attendance, patience, &record).await),
+            }
+        }
+        Some(record) => Reply::Pending(pending(env, &attendance, patience, &record).await),
         // The store has not responded since the promotion, which it committed.
         None => return Err(ProtocolError::unavailable("the task store does not respond")),
     };
@@ -295,7 +321,7 @@ fn round(
     Ok(InputRequired { requests: OrderedMap(requests), state, retry_after: None })
 }
 
-fn pending(
+async fn pending(
     env: &Env,
     attendance: &Attendance,
     patience: &Patience,
@@ -314,6 +340,10 @@ fn pending(
         links: &links,
     };
     let mut result = pending_result(record, now(&env.profile), situation);
+    if let Some(gate) = patience.options.gate.filter(|_| is_undecided(record)) {
+        let approval = open_approval(env, record).await;
+        result = text::pending(result, record, approval.as_ref(), gate.next);
+    }
     if situation.has_view && situation.is_poll {
         result = with_view(result, record, now(&env.profile), Map::new());
     }
@@ -346,6 +376,7 @@ async fn finish(
     attendance: Attendance,
     patience: &Patience,
     record: TaskRecord,
+    was_undecided: bool,
 ) -> Result<Outcome, ProtocolError> {
     let (tasks, principal) = (attendance.env().tasks()?, attendance.call().principal().key());
     let delivered = match &record.outcome {
@@ -353,6 +384,9 @@ async fn finish(
             let error = ProtocolError::Custom(error.clone());
             attendance.deliver(true);
             return Err(error);
+        }
+        Some(TaskOutcome::Cancelled) if was_undecided => {
+            Some(Delivered { result: text::withdrawn(), is_cut: false })
         }
         _ => match stop_text(&record) {
             Some(text) => Some(Delivered { result: CallToolResult::error(text), is_cut: false }),

@@ -18,6 +18,7 @@ use outlive_wire::{ElicitRequestParams, InputRequest, OrderedMap};
 use pin_project_lite::pin_project;
 
 use crate::server::{
+    durable::input_future::poll_people,
     durable_error::DurableError,
     error::Error,
     exec::sent_input::{SentInput, send, withdraw_all},
@@ -426,7 +427,12 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
         if let InputRequest::Elicit(ElicitRequestParams::Url(params)) = request {
             request = url_request(cx.env(), cx.call(), run, &key, params)?;
         }
-        if let Some(required) = era::missing_for(cx.call(), &request)
+        if requests.audience.is_people() {
+            // A call that is not a task is promoted before it waits.
+            if let Poll::Ready(checked) = poll_people(cx.env(), run, &key) {
+                checked?;
+            }
+        } else if let Some(required) = era::missing_for(cx.call(), &request)
             && !run.takes_input_elsewhere(&request)
         {
             return Err(ProtocolError::MissingCapability { required }.into());

@@ -12,16 +12,15 @@ use outlive_tasks::store::{CreateOutcome, IdempotencyKey, Store, StoreError, Tas
 use outlive_wire::{CallToolResult, ErrorObject, InputRequests, RawJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::{
-    hex::hex,
-    server::{
-        env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
-        exec::{executable::Executable, task_reply::existing, task_run::error_of},
-        extract::cx::Cx,
-        run::{bound_args::fingerprint, state::RunState},
+use crate::server::{
+    env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
+    exec::{executable::Executable, task_reply::existing, task_run::error_of},
+    extract::cx::Cx,
+    run::{
+        bound_args::{fingerprint, hash},
+        state::RunState,
     },
 };
 
@@ -192,6 +191,17 @@ impl IdempotencyGuard {
         }
     }
 
+    /// Returns whether the key was used: the store has a task or an outcome under it.
+    pub(crate) async fn is_used(&self, cx: &Cx) -> Result<bool, ProtocolError> {
+        let store = cx.env().tasks()?.engine().store();
+        let task = store.find(cx.principal().key(), &self.key).await;
+        if task.map_err(|error| unavailable(&error))?.is_some() {
+            return Ok(true);
+        }
+        let outcome = store.get_value(&self.place(cx)).await;
+        Ok(outcome.map_err(|error| unavailable(&error))?.is_some())
+    }
+
     /// Returns the outcome of an inline call under the key, if there was one.
     pub(crate) async fn done(&self, cx: &Cx) -> Result<Option<Outcome>, ProtocolError> {
         let store = cx.env().tasks()?.engine().store();
@@ -274,15 +284,4 @@ pub(crate) fn key_conflict() -> ProtocolError {
     ProtocolError::invalid_params(
         "this idempotency key was used for another request; use a new key",
     )
-}
-
-/// Returns a hash of several strings. Each string is prefixed with its length, so that the hash is
-/// unambiguous.
-fn hash(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex(&hash.finalize())
 }

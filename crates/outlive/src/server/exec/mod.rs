@@ -7,11 +7,13 @@
 //! - `promote`: turns a call into a task; `task_run`: a call that the engine runs; `task_reply`: a
 //!   task as the outcome of a call.
 //! - `bridge`: calls of clients without tasks wait for their task; `join`: repeated calls.
+//! - `gate`: calls that wait for approval before they start.
 //! - `idempotency`: calls that take effect once; `respond`: the response mode of a call.
 
 pub(crate) mod bridge;
 pub(crate) mod executable;
 pub(crate) mod execute;
+pub(crate) mod gate;
 pub(crate) mod handler_run;
 pub(crate) mod idempotency;
 pub(crate) mod join;

@@ -31,6 +31,8 @@ pub(crate) enum Start {
     PromoteAfter(Duration),
     /// In a task.
     Task,
+    /// In a task, after people have approved the call.
+    Gated,
 }
 
 /// Task options that the client requests.
@@ -158,7 +160,11 @@ impl ExecutionPlan {
         policy: &ExecPolicy,
         request: &TaskRequest,
         offer: Option<TaskOffer>,
+        is_gated: bool,
     ) -> Result<Self, PlanError> {
+        if is_gated {
+            return Self::gated(policy, request, offer);
+        }
         let Some(offer) = offer else { return Ok(Self::INLINE) };
         if request.is_bridged {
             return Ok(Self::bridged(policy.task));
@@ -180,6 +186,12 @@ impl ExecutionPlan {
         }
     }
 
+    /// Returns the plan of a call that runs a task again: the person who starts it waits for no
+    /// result.
+    pub(crate) fn rerun(is_gated: bool) -> Self {
+        Self::new(if is_gated { Start::Gated } else { Start::Task })
+    }
+
     /// Returns the plan of a call whose client has no tasks.
     fn bridged(policy: TaskPolicy) -> Self {
         let start = match policy {
@@ -188,6 +200,28 @@ impl ExecutionPlan {
             TaskPolicy::Always => Start::Task,
         };
         Self { reply: ReplyMode::Bridge, ..Self::new(start) }
+    }
+
+    /// Returns the plan of a call that needs approval. It is a task from the start, for every
+    /// client. A client that does not receive the task waits as a bridged call.
+    fn gated(
+        policy: &ExecPolicy,
+        request: &TaskRequest,
+        offer: Option<TaskOffer>,
+    ) -> Result<Self, PlanError> {
+        let gated = Self::new(Start::Gated);
+        match (policy.task, &request.support, offer) {
+            (TaskPolicy::Never, ClientTaskSupport::Requests { .. }, _) => {
+                Err(PlanError::TasksNotSupported)
+            }
+            (TaskPolicy::Never, ..) => Ok(Self { reply: ReplyMode::Bridge, ..gated }),
+            (_, ClientTaskSupport::Requests { ttl }, Some(offer)) => {
+                let plan = Self::requested(*ttl, policy.streams_content, request.modes, offer);
+                Ok(Self { start: Start::Gated, ..plan })
+            }
+            (_, ClientTaskSupport::Accepts | ClientTaskSupport::Requests { .. }, _) => Ok(gated),
+            _ => Ok(Self { reply: ReplyMode::Bridge, ..gated }),
+        }
     }
 
     /// Returns the plan of a call that requests a task.
@@ -246,7 +280,7 @@ mod tests {
     ) -> Result<ExecutionPlan, PlanError> {
         let policy = ExecPolicy { task, streams_content, ..ExecPolicy::default() };
         let offer = TaskOffer { modes: offered.map(modes), immediate_window: WINDOW };
-        ExecutionPlan::decide(&policy, request, Some(offer))
+        ExecutionPlan::decide(&policy, request, Some(offer), false)
     }
 
     /// Combines every policy with every kind of client: legacy clients without tasks
@@ -306,9 +340,54 @@ mod tests {
                 &policy,
                 &TaskRequest { support, modes: None, is_bridged: false },
                 None,
+                false,
             );
             assert_eq!(plan, Ok(ExecutionPlan::INLINE));
         }
+    }
+
+    /// Combines every policy with every kind of client, for a call that needs approval.
+    #[test]
+    fn plan_of_gated_call_is_gated_task_for_every_client() {
+        use ClientTaskSupport::{Accepts, NotDeclared, NotRequested, Requests, Unsupported};
+        let clients = [Unsupported, NotDeclared, NotRequested, Accepts, Requests { ttl: Some(7) }];
+        let (single, bridge) = (Ok(ReplyMode::Single), Ok(ReplyMode::Bridge));
+        let none = Err(PlanError::TasksNotSupported);
+        for (task, expected) in [
+            (TaskPolicy::Never, [bridge, bridge, bridge, bridge, none]),
+            (TaskPolicy::Auto { after: AFTER }, [bridge, bridge, bridge, single, single]),
+            (TaskPolicy::Always, [bridge, bridge, bridge, single, single]),
+        ] {
+            for (support, expected) in clients.iter().zip(expected) {
+                for (is_bridged, has_offer) in [(false, true), (true, true), (false, false)] {
+                    let policy = ExecPolicy { task, ..ExecPolicy::default() };
+                    let request = TaskRequest { support: support.clone(), modes: None, is_bridged };
+                    let offer = TaskOffer { modes: None, immediate_window: WINDOW };
+                    let offer = has_offer.then_some(offer);
+                    let plan = ExecutionPlan::decide(&policy, &request, offer, true);
+                    assert_eq!(plan.map(|plan| plan.reply), expected, "{task:?} {support:?}");
+                    if let Ok(plan) = plan {
+                        assert_eq!(plan.start, Start::Gated, "{task:?} {support:?}");
+                        let requests = has_offer && matches!(support, Requests { .. });
+                        assert_eq!(plan.task.ttl, requests.then_some(7));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gated_call_with_response_modes_still_waits_for_approval() {
+        let support = ClientTaskSupport::Requests { ttl: None };
+        let wanted = Some(modes(&["immediate", "streaming"]));
+        let request = TaskRequest { support, modes: wanted, is_bridged: false };
+        let policy =
+            ExecPolicy { task: TaskPolicy::Always, streams_content: true, ..ExecPolicy::default() };
+        let all = modes(&["immediate", "streaming", "task"]);
+        let offer = TaskOffer { modes: Some(all), immediate_window: WINDOW };
+        let plan = ExecutionPlan::decide(&policy, &request, Some(offer), true).unwrap();
+        assert_eq!(plan.start, Start::Gated);
+        assert_eq!(plan.reply, ReplyMode::Negotiated { streaming: true, fell_back: false });
     }
 
     /// Compares the negotiated modes with letters: `i`mmediate, `s`treaming, and `w` for a

@@ -67,7 +67,7 @@ async fn create(
     tasks.admit(cx.call(), &task).await?;
     let result = tasks.engine().create(task).await;
     if result.is_err() {
-        tasks.quotas.leave(&id);
+        tasks.not_created(&id);
     }
     match result {
         Ok(task) => Ok(created(tasks, target, ttl, task)),
@@ -76,7 +76,8 @@ async fn create(
     }
 }
 
-fn create_error(tasks: &TaskBackend, call: &Call, error: CreateError) -> ProtocolError {
+/// Returns the error for a caller whose task was not created.
+pub(crate) fn create_error(tasks: &TaskBackend, call: &Call, error: CreateError) -> ProtocolError {
     match error {
         CreateError::QuotaExceeded => ProtocolError::OverLimit {
             limit: if call.principal().is_anonymous() {
@@ -114,6 +115,11 @@ pub(crate) fn new_task(
         _ => rules.task_origin,
     };
     let (principal, tool) = (cx.principal().key(), target.name.clone());
+    let notify = tasks.subscriptions(&tool);
+    let tags = match config.indexed {
+        true => target.policy.tags(cx.call().arguments()?),
+        false => Vec::new(),
+    };
     let request = to_raw_value(&stored).map_err(ProtocolError::internal)?;
     Ok(NewTask::new(TaskId::new(id), principal, tool, origin, request)
         .listed(!cx.principal().is_anonymous())
@@ -122,7 +128,12 @@ pub(crate) fn new_task(
         .journal(journal)
         .idempotency(key)
         .bridge(cx.run().and_then(|run| run.bridged()).map(|bridged| bridged.record(tasks)))
+        .rerun_of(cx.call().rerun_of().map(TaskId::new))
+        .person(cx.principal().person().map(str::to_owned))
+        .indexed(config.indexed)
         .clean_up(target.policy.cleanup.is_some())
+        .notify(notify)
+        .tags(tags)
         .quota(tasks.quota(cx.call()))
         .max_bytes(tasks.allowance(principal).max_bytes))
 }
@@ -220,7 +231,7 @@ impl InlineThenTask {
             Promotion::Refused(work, error) => {
                 tracing::warn!(reason = %error, "call cannot become a task; continuing inline");
                 if let Some(id) = &self.id {
-                    tasks.quotas.leave(id);
+                    tasks.not_created(id);
                 }
                 self.run.stay_inline(self.cx.env(), self.cx.call());
                 self.stage = Stage::Returned(work);

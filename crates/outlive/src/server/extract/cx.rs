@@ -1,6 +1,6 @@
 //! [`Cx`], the context of a call.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{fmt::Display, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use outlive_protocol::{Call, Notify, Principal, Progress, ProtocolError, Session};
 use outlive_wire::{ClientCapabilities, Implementation, LoggingLevel, Meta, RawJson};
@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::to_raw_value};
 
 use crate::server::{
+    durable_error::DurableError,
     env::environment::Env,
     error::{Error, Result},
     run::{progress::TaskProgress, state::RunState},
@@ -143,15 +144,44 @@ impl Cx {
         Some(self.run.as_ref()?.task_id()?.as_str().to_owned())
     }
 
+    /// Returns whether the tool has changed since people approved this call. Always false for a call
+    /// that needs no approval.
+    ///
+    /// A call that has recorded a step before a crash resumes with the tool's current code. If that
+    /// code is about to start the work itself, such as a command, it must not do so under a stale
+    /// approval.
+    pub fn is_approval_stale(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.is_approval_stale())
+    }
+
     /// Sets the task's status message. The message may reach a user or a model. Has no effect if
     /// the call does not become a task.
     pub fn set_status_message(&self, message: impl Into<String>) {
-        let message = message.into();
-        let run = self.run.as_ref();
-        let used = |run: &&Arc<RunState>| run.used_journal().is_some() || run.is_promotable();
-        if let Some(run) = run.filter(used) {
-            run.journal().set_status_message(message);
+        if let Some(run) = self.task_run() {
+            run.journal().set_status_message(message.into());
         }
+    }
+
+    /// Adds the tag `key=value` to the task. A console lists the tasks with a tag. Has no effect if
+    /// the call does not become a task, or if the server has no console.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the tag has more than 64 bytes, or if the task has 8 other tags.
+    pub fn tag(&self, key: &str, value: impl Display) -> Result<()> {
+        match self.task_run() {
+            Some(run) => {
+                let added = run.journal().add_tag(format!("{key}={value}"));
+                Ok(added.map_err(DurableError::from)?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the run of a call that is a task or can become one.
+    fn task_run(&self) -> Option<&Arc<RunState>> {
+        let run = self.run.as_ref();
+        run.filter(|run| run.used_journal().is_some() || run.is_promotable())
     }
 
     /// Returns whether the call or its task was cancelled. A disconnect of the client cancels an

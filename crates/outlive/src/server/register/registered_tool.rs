@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlive_schema::Schema;
+use serde_json::value::RawValue;
 
 use crate::server::{
     access::Access, exec::executable::Executable, meter::ToolMeter, register::registry::Entry,
@@ -20,7 +21,12 @@ pub(crate) struct RegisteredTool {
     pub(crate) limits: ToolLimits,
     pub(crate) exec: Arc<Executable>,
     pub(crate) meter: Arc<ToolMeter>,
+    /// Words of the command that a call runs.
+    pub(crate) command_words: Option<CommandWords>,
 }
+
+/// Returns the words of the command that a call with these arguments runs.
+pub(crate) type CommandWords = Arc<dyn Fn(&RawValue) -> Option<Vec<String>> + Send + Sync>;
 
 /// Schemas and replay policy of a tool.
 pub(crate) struct ToolSchema {

@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 
 use crate::server::{
     access::{Access, access_setters},
+    approve::Approve,
     durable::cleanup::{Hook, IntoCleanupResult},
+    exec::executable::TaskTags,
     extract::{
         cx::Cx,
         extractor::HandlerRequirements,
@@ -18,7 +20,7 @@ use crate::server::{
     hosts::{AnswerBy, Repeat},
     policy::{OnCrash, TaskPolicy},
     register::{
-        registered_tool::ToolSchema,
+        registered_tool::{CommandWords, ToolSchema},
         tool_handler::{start, start_durable, start_emitting},
     },
     run::replay_policy::{ReplayPolicy, ResumePolicy},
@@ -58,6 +60,8 @@ pub struct Tool {
     pub(super) incremental: bool,
     pub(super) promotes_at_step: Option<bool>,
     pub(super) repeat: Option<Repeat>,
+    pub(super) approve: Option<Approve>,
+    pub(super) definition: Option<String>,
     pub(super) max_inline: Option<usize>,
     pub(super) answers: Option<Arc<[AnswerBy]>>,
     pub(super) output: Option<OutputSchema>,
@@ -68,6 +72,8 @@ pub struct Tool {
     pub(super) concurrency: Option<u32>,
     pub(super) rate_per_caller: Option<RateLimit>,
     pub(super) concurrency_per_caller: Option<u32>,
+    pub(super) command_words: Option<CommandWords>,
+    pub(super) tags: Option<TaskTags>,
 }
 
 /// A handler with its types erased. The schema lets it validate the result.
@@ -101,6 +107,8 @@ impl Tool {
             incremental: false,
             promotes_at_step: None,
             repeat: None,
+            approve: None,
+            definition: None,
             max_inline: None,
             answers: None,
             output: H::Output::output_schema(),
@@ -111,6 +119,8 @@ impl Tool {
             concurrency: None,
             rate_per_caller: None,
             concurrency_per_caller: None,
+            command_words: None,
+            tags: None,
         }
     }
 
@@ -325,11 +335,48 @@ impl Tool {
         self
     }
 
+    /// Sets which calls wait for the approval of people before they start, and who decides.
+    ///
+    /// Such a call is a stored task from the start, for every client. Building the server fails
+    /// without a store for tasks that has decisions, such as
+    /// [`TaskConfig::open`](crate::server::tasks::TaskConfig::open) returns.
+    pub fn approve(mut self, approve: Approve) -> Self {
+        self.approve = Some(approve);
+        self
+    }
+
+    /// Sets the text that determines what a call executes, such as the command of a tool that runs
+    /// one. An approval covers a hash of it, together with the name of the tool and its
+    /// [`handler_revision`](Tool::handler_revision): after a change, people decide again.
+    pub fn definition(mut self, definition: impl Into<String>) -> Self {
+        self.definition = Some(definition.into());
+        self
+    }
+
     /// Sets the bytes of a result that is delivered uncut, in place of
     /// [`TaskConfig::results`](crate::server::tasks::TaskConfig::results). The tool announces the
     /// limit to Claude Code, up to 500,000 characters.
     pub fn max_inline(mut self, bytes: usize) -> Self {
         self.max_inline = Some(bytes);
+        self
+    }
+
+    /// Sets a function that returns the words of the command which a call runs, exactly as the
+    /// operating system receives them. People who approve a call see them. Secret arguments are
+    /// replaced by a text before `words` gets the arguments.
+    pub fn command_words(
+        mut self,
+        words: impl Fn(&RawValue) -> Option<Vec<String>> + Send + Sync + 'static,
+    ) -> Self {
+        self.command_words = Some(Arc::new(words));
+        self
+    }
+
+    /// Sets a function that returns the tags of a task from the arguments of its call, as
+    /// `key=value`. A console lists the tasks with a tag. At most 8 tags of 64 bytes are stored, and
+    /// longer ones are left out. [`Cx::tag`](crate::server::Cx::tag) adds a tag while the task runs.
+    pub fn tags(mut self, tags: impl Fn(&RawValue) -> Vec<String> + Send + Sync + 'static) -> Self {
+        self.tags = Some(Arc::new(tags));
         self
     }
 

@@ -8,7 +8,10 @@ use outlive_wire::{TaskSupport, ToolExecution};
 use crate::server::{
     build_error::BuildError,
     env::environment::Env,
-    exec::executable::{ExecPolicy, Executable},
+    exec::{
+        executable::{ExecPolicy, Executable},
+        gate::policy::Gate,
+    },
     hosts::{AnswerBy, RESERVED_TOOL_NAMES},
     meter::ToolMeter,
     policy::{OnCrash, TaskPolicy},
@@ -36,21 +39,16 @@ impl Tool {
         }
         warn_of_name(&name);
         self.check(env).map_err(|reason| invalid(&reason))?;
-        let schema = Arc::new(self.schema().map_err(|reason| invalid(&reason))?);
-        self.info.execution = match self.policy {
-            TaskPolicy::Never => None,
-            TaskPolicy::Auto { .. } => Some(TaskSupport::Optional),
-            TaskPolicy::Always => Some(TaskSupport::Required),
-        }
-        .map(|support| ToolExecution { task_support: Some(support) });
+        let mut schema = self.schema().map_err(|reason| invalid(&reason))?;
+        self.info.execution = execution(self.policy);
         self.info.input_schema = Arc::clone(schema.input.text());
         self.info.output_schema = schema.output.as_ref().map(|output| Arc::clone(output.text()));
-        let throttle = |rate: Option<RateLimit>, concurrent: Option<u32>| {
-            (rate.is_some() || concurrent.is_some())
-                .then(|| Arc::new(Throttle::new(rate, concurrent)))
-        };
         self.announce_max_inline();
         let answers = self.answers_of_people();
+        let gate = self.gate(env, &schema).map_err(|reason| invalid(&reason))?;
+        // People must not decide about a call that its handler would reject.
+        schema.typed_input &= gate.is_none();
+        let schema = Arc::new(schema);
         let rejects_pending_results = self.rejects_pending_results();
         let (handler, contract) = (self.handler, Arc::clone(&schema));
         let exec = Executable {
@@ -60,10 +58,12 @@ impl Tool {
                 task: self.policy,
                 is_durable: self.needs.durable,
                 has_run: self.needs.durable || self.needs.emits || self.returns_input,
+                gate,
                 repeat: self.repeat,
                 max_inline: self.max_inline,
                 answers,
                 rejects_pending_results,
+                has_output_schema: self.info.output_schema.is_some(),
                 promotes_at_step: self
                     .promotes_at_step
                     .unwrap_or(self.once || self.clean_up.is_some()),
@@ -72,6 +72,7 @@ impl Tool {
                 resumes: resumes(&self.info, self.on_crash, self.needs.durable),
                 resumes_after_segments: self.needs.durable || self.on_crash == Some(OnCrash::Rerun),
                 cleanup: self.clean_up,
+                tags: self.tags,
                 replay: self.replay,
             },
             start: Box::new(move |cx| handler(cx, &contract)),
@@ -88,7 +89,26 @@ impl Tool {
             schema,
             access: self.access,
             exec: Arc::new(exec),
+            command_words: self.command_words,
         })
+    }
+
+    /// Returns the gate of the tool: its own rule, else that of destructive tools.
+    fn gate(&mut self, env: &Env, schema: &ToolSchema) -> Result<Option<Arc<Gate>>, String> {
+        let shared = || env.approve_destructive.clone().filter(|_| is_destructive(&self.info));
+        let own = self.approve.take().map(Arc::new);
+        let Some(approve) = own.or_else(shared) else { return Ok(None) };
+        if env.tasks.as_ref().is_none_or(|tasks| tasks.people.is_none()) {
+            return Err(
+                "its calls need approval, but the server has no store with decisions; call \
+                        `.tasks(…)` with `TaskConfig::open` or `TaskConfig::people`"
+                    .to_owned(),
+            );
+        }
+        let revision = self.replay.revision.as_deref().unwrap_or_default();
+        let definition = self.definition.as_deref().unwrap_or_default();
+        let parts = [self.info.name.as_str(), revision, definition];
+        Gate::new(approve, &parts, schema.input.text().get()).map(Arc::new).map(Some)
     }
 
     /// Returns the ways to answer input requests. A destructive tool has none, so that answers of the
@@ -185,6 +205,20 @@ impl Tool {
     }
 }
 
+/// Returns the task support that clients see.
+fn execution(policy: TaskPolicy) -> Option<ToolExecution> {
+    let support = match policy {
+        TaskPolicy::Never => return None,
+        TaskPolicy::Auto { .. } => TaskSupport::Optional,
+        TaskPolicy::Always => TaskSupport::Required,
+    };
+    Some(ToolExecution { task_support: Some(support) })
+}
+
+fn throttle(rate: Option<RateLimit>, concurrent: Option<u32>) -> Option<Arc<Throttle>> {
+    (rate.is_some() || concurrent.is_some()).then(|| Arc::new(Throttle::new(rate, concurrent)))
+}
+
 /// Returns whether a task of the tool runs again after its worker crashed.
 fn resumes(info: &outlive_wire::Tool, on_crash: Option<OnCrash>, is_durable: bool) -> bool {
     let hints = info.annotations.as_ref();
@@ -214,11 +248,13 @@ fn warn_of_name(name: &str) {
 /// Returns the definition of a tool for clients without tasks: its results may be pending, and
 /// calls without tasks are accepted.
 fn bridged_info(info: &Arc<outlive_wire::Tool>, policy: &ExecPolicy) -> Arc<outlive_wire::Tool> {
-    if policy.task == TaskPolicy::Never {
+    if !policy.has_tasks() {
         return Arc::clone(info);
     }
     let mut bridged = outlive_wire::Tool::clone(info);
-    bridged.execution = Some(ToolExecution { task_support: Some(TaskSupport::Optional) });
+    if policy.task != TaskPolicy::Never {
+        bridged.execution = Some(ToolExecution { task_support: Some(TaskSupport::Optional) });
+    }
     if let Some(wide) = bridged.output_schema.as_ref().and_then(widened) {
         bridged.output_schema = Some(wide);
     }

@@ -56,15 +56,31 @@ pub(crate) fn fingerprint(
 }
 
 /// Returns a hash of the bound arguments. Formatting and member order do not affect it.
-fn digest(arguments: &str, bound_args: &BoundArgs) -> Result<String, ProtocolError> {
+pub(crate) fn digest(arguments: &str, bound_args: &BoundArgs) -> Result<String, ProtocolError> {
     let mut value: Value = serde_json::from_str(arguments)
         .map_err(|error| ProtocolError::invalid_params(format!("`params.arguments`: {error}")))?;
     if let (Some(bound_args), Value::Object(members)) = (bound_args, &mut value) {
         members.retain(|name, _| bound_args.contains(name));
     }
+    Ok(hex(&Sha256::digest(canonical(&value))))
+}
+
+/// Returns a value in canonical form: equal values have the same one.
+pub(crate) fn canonical(value: &Value) -> String {
     let mut canonical = String::new();
-    write(&value, &mut canonical);
-    Ok(hex(&Sha256::digest(canonical)))
+    write(value, &mut canonical);
+    canonical
+}
+
+/// Returns a hash of several strings. Each string is prefixed with its length, so that the hash is
+/// unambiguous.
+pub(crate) fn hash(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
 }
 
 /// Writes a value in canonical form: members in order, no white space, `1.0` as `1`.

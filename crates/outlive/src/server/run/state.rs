@@ -45,6 +45,8 @@ pub(crate) struct RunState {
     promotes_at_step: AtomicBool,
     /// Whether the engine cancelled the task. A disconnect of the client does not cancel a task.
     task_cancelled: AtomicBool,
+    /// Whether the tool has changed since people approved the call.
+    is_approval_stale: AtomicBool,
     /// Reason why a task cannot continue: an entry of its journal does not decode.
     incompatible: OnceLock<String>,
     /// Created on first use. It is the same in all rounds.
@@ -124,6 +126,7 @@ impl RunState {
             placement: PlacementCell::new(Placement::Inline(Promotable::No)),
             promotes_at_step: AtomicBool::new(false),
             task_cancelled: AtomicBool::new(false),
+            is_approval_stale: AtomicBool::new(false),
             incompatible: OnceLock::new(),
             call_id: OnceLock::new(),
             rounds: AtomicU32::new(0),
@@ -162,6 +165,16 @@ impl RunState {
     pub(crate) fn allow_promotion(&self, at_step: bool) {
         self.placement.set(Placement::Inline(Promotable::Yes));
         self.promotes_at_step.store(at_step, Ordering::Relaxed);
+    }
+
+    /// Marks the approval of the call as one of an earlier definition of the tool.
+    pub(crate) fn set_stale_approval(&self) {
+        self.is_approval_stale.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the tool has changed since people approved the call.
+    pub(crate) fn is_approval_stale(&self) -> bool {
+        self.is_approval_stale.load(Ordering::Relaxed)
     }
 
     /// Marks the call as bridged.

@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{Call, CancelReason, Receipt};
-use outlive_tasks::store::{Attended, Departure, StoreError, TaskId};
+use outlive_tasks::{
+    START,
+    store::{Attended, Departure, InputSource, StoreError, TaskId},
+};
+use serde_json::value::RawValue;
 use tokio::{runtime::Handle, time::Instant};
 
 use crate::server::{
@@ -56,6 +60,8 @@ pub(crate) struct Attendance {
     fingerprint: Option<Arc<str>>,
     /// Whether the run was started by an earlier call.
     is_joined: bool,
+    /// Whether a client that received a pending result is present for the start of an approved call.
+    announces: bool,
     /// Whether the store knows that the request no longer waits.
     is_over: bool,
 }
@@ -83,6 +89,7 @@ impl Attendance {
             runtime,
             fingerprint,
             is_joined: false,
+            announces: false,
             is_over: false,
         }
     }
@@ -90,6 +97,12 @@ impl Attendance {
     /// Marks the run as started by an earlier call.
     pub(crate) fn joined(mut self) -> Self {
         self.is_joined = true;
+        self
+    }
+
+    /// Lets a pending result count as the presence of the caller, because it names the task.
+    pub(crate) fn announcing(mut self, announces: bool) -> Self {
+        self.announces = announces;
         self
     }
 
@@ -122,13 +135,21 @@ impl Attendance {
     /// Marks the result as delivered when the response is written. `is_whole` is false for a result
     /// that was cut, which the client reads on.
     pub(crate) fn deliver(self, is_whole: bool) {
-        let retention = is_whole.then_some(DELIVERED_RETENTION);
+        // A console shows delivered tasks, so they keep their retention.
+        let is_indexed = self.env.tasks.as_ref().is_some_and(|tasks| tasks.config.indexed);
+        let retention = (is_whole && !is_indexed).then_some(DELIVERED_RETENTION);
         self.on_receipt(move |attendance| attendance.settle(Settle::Deliver(retention)));
     }
 
     /// Records the pending result when the response is written.
     pub(crate) fn leave_pending(self) {
-        self.on_receipt(|attendance| attendance.settle(Settle::Leave(Departure::PendingResult)));
+        self.on_receipt(|attendance| {
+            let settle = match attendance.announces {
+                true => Settle::LeaveAnnounced,
+                false => Settle::Leave(Departure::PendingResult),
+            };
+            attendance.settle(settle);
+        });
     }
 
     /// Records the empty round when the response is written.
@@ -211,6 +232,8 @@ impl Drop for Attendance {
 enum Settle {
     Deliver(Option<Duration>),
     Leave(Departure),
+    /// A pending result was written, and names a task that may wait for its caller.
+    LeaveAnnounced,
     /// The request ended without a reply, because the call timeout of the client has passed.
     TimeOut(ObservedTimeout),
     Cancel,
@@ -227,6 +250,11 @@ impl Settle {
         match self {
             Self::Deliver(retention) => engine.store().deliver(principal, task, retention).await,
             Self::Leave(how) => engine.store().leave(principal, task, tasks.worker_id(), how).await,
+            Self::LeaveAnnounced => {
+                let how = Departure::PendingResult;
+                engine.store().leave(principal, task, tasks.worker_id(), how).await?;
+                announce(tasks, call, task).await
+            }
             Self::TimeOut(observed) => {
                 let left =
                     engine.store().leave(principal, task, tasks.worker_id(), Departure::Lost);
@@ -244,4 +272,15 @@ impl Settle {
             }
         }
     }
+}
+
+/// Tells a task that its caller is present. Has no effect on a task that does not wait for it.
+pub(crate) async fn announce(
+    tasks: &TaskBackend,
+    call: &Call,
+    task: &TaskId,
+) -> Result<(), StoreError> {
+    let responses = vec![(START.to_owned(), RawValue::NULL.to_owned())];
+    let (store, principal) = (tasks.engine().store(), call.principal().key());
+    store.respond(principal, task, InputSource::External, responses, u64::MAX).await.map(drop)
 }

@@ -364,7 +364,7 @@ pub(crate) fn words(seconds: u64) -> String {
 }
 
 /// Formats a time to the minute: `2026-11-18 14:05 UTC`.
-fn minute(millis: u64) -> String {
+pub(crate) fn minute(millis: u64) -> String {
     let text = rfc3339(millis);
     match text.split_once('T') {
         Some((day, time)) => format!("{day} {} UTC", time.get(..5).unwrap_or(time)),

@@ -51,6 +51,8 @@ async fn audit_log_records_principal_and_action() {
     let who: Vec<_> = audit.iter().map(|audit| audit.event.principal.as_str()).collect();
     assert_eq!(who[..5], ["name:alice"; 5]);
     assert_eq!(who[5], "name:bob");
+    let by_worker: Vec<_> = audit.iter().map(|audit| audit.event.worker.is_some()).collect();
+    assert_eq!(by_worker, [false, true, false, true, false, false]);
     let text = serde_json::to_string(&audit).unwrap();
     assert!(!text.contains("accept"), "no payloads: {text}");
 }
