@@ -1,55 +1,74 @@
-//! The arguments of a call as HTML: every member, with exact numbers and visible characters.
+//! The arguments of a call: every member, with exact numbers and visible characters.
 
-use std::fmt::Write as _;
+use outlive::{people::ShownArgument, text};
 
-use outlive::{
-    text,
-    wire::{OrderedMap, RawJson},
+use crate::{
+    html::{Markup, line},
+    time_text,
 };
 
-use crate::html::line;
-
-/// Number of characters above which a value is folded.
+/// Number of characters from which a value is folded.
 const FOLD: usize = 1_000;
 
-/// Returns the arguments of a call as a list of names and values.
-pub(crate) fn arguments(arguments: Option<&RawJson>) -> String {
-    let Some(arguments) = arguments else { return none() };
-    let Ok(members) = serde_json::from_str::<OrderedMap<RawJson>>(arguments.get()) else {
-        return value("Arguments", arguments.get());
-    };
-    if members.0.is_empty() {
-        return none();
-    }
-    let mut html = String::from("<dl>\n");
-    for (name, json) in &members.0 {
-        // Writing to memory does not fail.
-        let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", line(name), value(name, json.get()));
-    }
-    html.push_str("</dl>\n");
-    html
+/// Maximum number of characters of a value that a page shows.
+pub(crate) const MAX_VALUE: usize = 64 << 10;
+
+/// An argument as a page shows it.
+#[derive(Debug)]
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) value: Markup,
+    /// Value in an earlier call, if it differs.
+    pub(crate) previous: Option<String>,
 }
 
-fn none() -> String {
-    "<p>The call has no arguments.</p>\n".to_owned()
+impl Argument {
+    /// Creates an argument without an earlier value. A secret shows its size only.
+    pub(crate) fn new(argument: &ShownArgument) -> Self {
+        let value = match argument.is_hidden {
+            true => {
+                let text = line(&argument.text());
+                Markup::from_html(format!("<span class=\"muted\">{text}</span>"))
+            }
+            false => value(&argument.name, &argument.json),
+        };
+        Self { name: argument.name.clone(), value, previous: None }
+    }
 }
 
-/// Returns a JSON value. A long value is folded, with its size.
-fn value(name: &str, json: &str) -> String {
-    let json = pretty(json);
-    let shown = text::html(&text::json(&json));
+/// Returns a JSON value as HTML. A long value is folded, with its size.
+pub(crate) fn value(name: &str, json: &str) -> Markup {
+    folded(name, &text::json(&pretty(json)))
+}
+
+/// Returns a text as HTML. A long text is folded, with its size.
+pub(crate) fn plain(name: &str, text: &str) -> Markup {
+    folded(name, &text::lines(text))
+}
+
+fn folded(name: &str, text: &str) -> Markup {
+    let size = text.chars().count();
+    let end = text.char_indices().nth(MAX_VALUE).map_or(text.len(), |(end, _)| end);
+    let shown = text::html(&text[..end]);
     let label = format!("Value of {}", line(name));
     // A region that scrolls must be reachable with the keyboard.
     let pre = format!("<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\">{shown}</pre>");
-    match json.chars().count() {
-        0..=FOLD => pre,
-        long => format!("<details><summary>{long} characters</summary>{pre}</details>"),
-    }
+    let length = time_text::count(size as u64, "character");
+    Markup::from_html(match size {
+        ..FOLD => format!("<pre>{shown}</pre>"),
+        FOLD..=MAX_VALUE => {
+            format!("<details class=\"fold\"><summary>{length}</summary>{pre}</details>")
+        }
+        _ => format!(
+            "<details class=\"fold\"><summary>{length}, the first {} of them</summary>{pre}</details>",
+            time_text::number(MAX_VALUE as u64)
+        ),
+    })
 }
 
 /// Formats a valid JSON text with one member per line. Every token stays as it is, so numbers keep
 /// their digits and duplicate members stay.
-fn pretty(json: &str) -> String {
+pub(crate) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 4);
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     let mut chars = json.chars().peekable();
@@ -101,12 +120,12 @@ fn new_line(out: &mut String, depth: usize) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
+    use outlive::people::ShownArgument;
 
-    use super::{FOLD, arguments, pretty};
+    use super::{Argument, FOLD, MAX_VALUE, pretty};
 
     fn shown(json: &str) -> String {
-        arguments(Some(&RawValue::from_string(json.to_owned()).unwrap()))
+        Argument::new(&ShownArgument::new("a", json)).value.to_string()
     }
 
     #[test]
@@ -131,24 +150,17 @@ mod tests {
 
     #[test]
     fn markup_and_invisible_characters_in_arguments_are_visible() {
-        let html = shown("{\"<b>\":\"<script>\u{202e}\\u202e\"}");
-        assert!(html.contains("<dt>&lt;b&gt;</dt>"), "{html}");
-        assert!(html.contains("&quot;&lt;script&gt;\\u202e\\u202e&quot;"), "{html}");
+        let value = shown("\"<script>\u{202e}\\u202e\"");
+        assert_eq!(value, "<pre>&quot;&lt;script&gt;\\u202e\\u202e&quot;</pre>");
+        assert_eq!(shown("2.50"), "<pre>2.50</pre>");
     }
 
     #[test]
     fn long_value_is_folded_with_its_size() {
-        let long = "x".repeat(FOLD);
-        let html = shown(&format!("{{\"a\":\"{long}\",\"b\":1}}"));
-        assert!(html.contains(&format!("<summary>{} characters</summary>", FOLD + 2)), "{html}");
-        assert_eq!(html.matches("<details>").count(), 1);
-        assert!(html.contains(&long));
-    }
-
-    #[test]
-    fn call_without_arguments_says_so() {
-        for html in [arguments(None), shown("{}")] {
-            assert_eq!(html, "<p>The call has no arguments.</p>\n");
-        }
+        let value = shown(&format!("\"{}\"", "x".repeat(FOLD)));
+        assert!(value.contains("<summary>1,002 characters</summary>"), "{value}");
+        let value = shown(&format!("\"{}\"", "x".repeat(MAX_VALUE)));
+        assert!(value.contains("65,538 characters, the first 65,536 of them"), "{value}");
+        assert!(value.len() < MAX_VALUE + 300);
     }
 }

@@ -1,59 +1,66 @@
-//! Parts of every page: the document, its headers, and text that is safe in HTML.
+//! Pages as HTML, and text that is safe in them.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use std::fmt;
+
+use askama::{Template, filters::Escaper};
 use outlive::text;
-use sha2::{Digest as _, Sha256};
 
-const CSS: &str = include_str!("../assets/console.css");
+/// A page. The response adds status and headers.
+#[derive(Debug)]
+pub(crate) struct Html(String);
 
-/// The style sheet of every page, and the policy that permits nothing else.
-pub(crate) struct Style {
-    policy: HeaderValue,
+impl Html {
+    /// Renders a page.
+    pub(crate) fn new(page: &impl Template) -> Self {
+        Self(page.render().expect("values of a page are displayed without errors"))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
 }
 
-impl Style {
-    pub(crate) fn new() -> Self {
-        let digest = STANDARD.encode(Sha256::digest(CSS));
-        let policy = format!(
-            "default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; \
-             frame-ancestors 'none'; base-uri 'none'"
-        );
-        let policy = HeaderValue::try_from(policy).expect("base64 is valid in a header");
-        Self { policy }
+/// A part of a page that is already HTML. A template shows it with the filter `safe`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Markup(String);
+
+impl Markup {
+    /// Renders a part of a page.
+    pub(crate) fn new(part: &impl Template) -> Self {
+        Self(Html::new(part).into_string())
     }
 
-    /// Returns a response with a page. `body` is the HTML of its main part.
-    pub(crate) fn page(&self, status: StatusCode, title: &str, body: &str) -> Response<Bytes> {
-        let title = text::html(title);
-        let html = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
-             <style>{CSS}</style></head>\n<body><main>\n{body}</main></body></html>\n"
-        );
-        let mut response = Response::new(Bytes::from(html));
-        *response.status_mut() = status;
-        self.set(response.headers_mut());
-        response
+    /// Escapes a value that a form repeats. Its invisible characters stay as they are, so the form
+    /// submits what the person typed.
+    pub(crate) fn exact(value: &str) -> Self {
+        Self(text::html(value))
     }
 
-    fn set(&self, headers: &mut HeaderMap) {
-        let fixed: [(HeaderName, &'static str); 8] = [
-            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-            (header::CACHE_CONTROL, "no-store"),
-            (header::REFERRER_POLICY, "no-referrer"),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::X_FRAME_OPTIONS, "DENY"),
-            (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-            (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-            (HeaderName::from_static("x-robots-tag"), "noindex, nofollow"),
-        ];
-        for (name, value) in fixed {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        headers.insert(header::CONTENT_SECURITY_POLICY, self.policy.clone());
+    /// Marks a text as HTML. Every value in it must be escaped.
+    pub(crate) fn from_html(html: String) -> Self {
+        Self(html)
+    }
+}
+
+impl fmt::Display for Markup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The escaper of all templates: values keep their lines, and invisible characters appear as their
+/// code. So a template cannot show the text of a caller unescaped by mistake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visible;
+
+impl Escaper for Visible {
+    fn write_escaped_str<W: fmt::Write>(&self, mut to: W, text: &str) -> fmt::Result {
+        to.write_str(&lines(text))
     }
 }
 
@@ -69,7 +76,16 @@ pub(crate) fn lines(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CSS, line, lines};
+    use askama::Template;
+
+    use super::{Html, line, lines};
+
+    #[derive(Template)]
+    #[template(source = "<p title=\"{{ text }}\">{{ text }}{{ number }}</p>", ext = "html")]
+    struct Page {
+        text: &'static str,
+        number: usize,
+    }
 
     #[test]
     fn markup_and_invisible_characters_are_shown_as_text() {
@@ -78,8 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn style_sheet_needs_no_escaping_and_no_other_origin() {
-        assert!(!CSS.contains('<') && !CSS.contains("url(") && !CSS.contains("@import"));
-        assert!(CSS.len() <= 16 << 10, "{}", CSS.len());
+    fn template_value_is_escaped_and_visible() {
+        let page = Html::new(&Page { text: "<b>\"\u{202e}\u{7}", number: 5 });
+        let text = "&lt;b&gt;&quot;\\u{202e}\\u{7}";
+        assert_eq!(page.as_str(), format!("<p title=\"{text}\">{text}5</p>"));
     }
 }

@@ -1,26 +1,56 @@
-//! Pages for people who act outside an MCP client.
+//! Pages for people who act outside an MCP client: the console of a server and its answer page.
 //!
-//! [`Console`] serves the answer page: the form behind an answer link. A person opens the link, reads
-//! the exact call, and responds to its input request without signing in.
+//! On the console, people see their tasks and input requests, approve and answer. Operators also see
+//! the tasks of all callers, and cancel, retry and repeat them. Behind an answer link, a person
+//! responds to one input request without signing in.
 //!
 //! ```
-//! use outlive::server::{Server, http::HttpConfig};
+//! use std::sync::Arc;
+//!
+//! use outlive::{
+//!     server::{Server, http::HttpConfig, tasks::TaskConfig},
+//!     store::MemoryStore,
+//! };
 //! use outlive_console::Console;
 //!
-//! let server = Server::builder("shop", "1.0.0").build()?;
-//! let http = HttpConfig::new().routes(Console::new(&server));
+//! let tasks = TaskConfig::people(Arc::new(MemoryStore::new()));
+//! let server = Server::builder("shop", "1.0.0").tasks(tasks).build()?;
+//! let http = HttpConfig::new().routes(Console::new(&server).operator("ada").build()?);
 //! # Ok::<(), outlive::server::BuildError>(())
 //! ```
 //!
-//! `console` is the index of the paths, `pages` has one file per page, `form` converts an elicitation
-//! form to HTML and back, and `html` has the parts of every page. Pages have no script, no cookie and
-//! no resource of another origin.
+//! # Layout
+//!
+//! - `console`: the index of all paths; `builder`: the settings.
+//! - `sign_in`: one-time links, tokens, OAuth, sessions, roles and form tokens.
+//! - `handlers`: one file per page, which reads its data; `pages`: its HTML; `draw`: charts.
+//! - `api`: one file per group of endpoints; `live`: hints for live updates.
+//! - `http`, `request`, `cookies`, `rate_limit`: requests and responses of browsers.
 
+mod api;
 mod arguments;
+mod assets;
+mod builder;
 mod console;
+mod cookies;
+mod draw;
 mod form;
+mod handlers;
 mod html;
+mod http;
+mod live;
 mod pages;
+mod rate_limit;
+mod request;
+mod sign_in;
+mod state;
+mod status_text;
+mod style;
+mod task_query;
+mod time_text;
+mod times;
 mod urlencoded;
 
+pub use builder::ConsoleBuilder;
 pub use console::Console;
+pub use sign_in::{link::sign_in_key, oauth::OAuthLogin};

@@ -49,6 +49,19 @@ pub(crate) struct Choice {
 }
 
 impl Field {
+    /// Creates a field of a page itself, a text on one line whose control has the ID `name`.
+    pub(crate) fn own(name: &str, title: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: name.to_owned(),
+            title: Some(title.to_owned()),
+            description: None,
+            hint: None,
+            is_required: false,
+            control: Control::Line { mode: "text", initial: None },
+        }
+    }
+
     /// Returns the title, or the name if the field has no title.
     pub(crate) fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)

@@ -29,7 +29,7 @@ pub(crate) fn render(
 
 /// Returns the summary of all errors, with links to their fields.
 pub(crate) fn errors(fields: &[Field], errors: &BTreeMap<String, String>) -> String {
-    if errors.is_empty() {
+    if fields.iter().all(|field| !errors.contains_key(&field.name)) {
         return String::new();
     }
     let mut html = String::from(

@@ -76,7 +76,7 @@ impl Site {
     pub(crate) async fn start() -> Self {
         let (store, wall) = (Arc::new(MemoryStore::new()), Wall::default());
         let server = server(Arc::clone(&store) as _, &wall);
-        let http = HttpConfig::new().routes(Console::new(&server));
+        let http = HttpConfig::new().routes(Console::answer_page(&server));
         let serving = server.serve_http("127.0.0.1:0", http).await.expect("the server listens");
         let capabilities = InputCapabilities { form: true, url: true, ..Default::default() };
         let client = Client::builder("test", "1").input_capabilities(capabilities);
