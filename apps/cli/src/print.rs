@@ -21,6 +21,11 @@ use tokio::{io::Interest, net::unix::pipe::Sender};
 /// Whether standard output is a terminal.
 static IS_SHOWN: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
 
+/// Returns whether standard output is a terminal.
+pub(crate) fn is_shown() -> bool {
+    *IS_SHOWN
+}
+
 /// Prefix of each line of a server or tool.
 const GUTTER: &str = "| ";
 

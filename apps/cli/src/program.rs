@@ -1,6 +1,8 @@
 //! Parses the command line and runs the command.
 
-use super::{auth, call, connect, doctor, init, inspect, jobs, print, serve, store, tasks};
+use super::{
+    auth, call, connect, console, doctor, inbox, init, inspect, jobs, print, serve, store, tasks,
+};
 use crate::error::{CliError, Result};
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -27,6 +29,8 @@ pub(super) enum Command {
     Connect(connect::Args),
     Call(call::Args),
     Tasks(tasks::Args),
+    Inbox(Box<inbox::Args>),
+    Console(console::Args),
     Inspect(inspect::Args),
     Login(auth::LoginArgs),
     Logout(auth::LogoutArgs),
@@ -134,6 +138,8 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
         Command::Connect(args) => connect::run(&args),
         Command::Call(args) => call::run(args),
         Command::Tasks(args) => tasks::run(args),
+        Command::Inbox(args) => inbox::run(*args),
+        Command::Console(args) => console::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Login(args) => auth::login(args),
         Command::Logout(args) => auth::logout(args),

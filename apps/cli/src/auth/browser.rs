@@ -6,14 +6,14 @@ use tokio::process::Command;
 
 /// Commands that open a page. The first one that starts is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Browser {
+pub(crate) struct Browser {
     commands: Vec<Vec<String>>,
 }
 
 impl Browser {
     /// Returns the browser of `BROWSER`, else the system's default. Returns `None` if no display is
     /// available.
-    pub(super) fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         Self::find_in(|name| env::var(name).ok().filter(|value| !value.trim().is_empty()))
     }
 
@@ -38,7 +38,7 @@ impl Browser {
     }
 
     /// Opens a page. Returns whether a command started. No shell interprets the URL.
-    pub(super) fn open(&self, url: &str) -> bool {
+    pub(crate) fn open(&self, url: &str) -> bool {
         self.commands.iter().any(|command| {
             let mut words = with_page(command, url).into_iter();
             let Some(program) = words.next() else { return false };

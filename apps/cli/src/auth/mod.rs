@@ -13,6 +13,7 @@ mod person;
 mod whoami;
 
 use address::address;
+pub(crate) use browser::Browser;
 pub(crate) use credentials::{Credentials, trouble};
 pub(crate) use login::{Args as LoginArgs, run as login};
 pub(crate) use logout::{Args as LogoutArgs, run as logout};

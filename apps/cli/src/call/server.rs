@@ -6,15 +6,16 @@ use std::{
     sync::Arc,
 };
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive::{
-    auth::client::{OAuth, OAuthError},
+    auth::client::{OAuth, OAuthError, Tokens},
     client::{
         Client, ClientBuilder, ClientError, Error, ServerError, ServerErrorKind, Target,
-        transport::{ChildProcess, TransportErrorKind},
+        transport::{ChildProcess, StaticToken, TransportErrorKind},
     },
     wire::Version,
 };
+use outlive_transport::client::http::HttpOptions;
 
 use super::{older::OlderServers, screen::Screen};
 use crate::{
@@ -197,6 +198,27 @@ impl Connection {
         Ok(client)
     }
 
+    /// Returns the settings of an HTTP client for the pages of a server, and the headers of its
+    /// requests.
+    pub(crate) fn http(
+        &self,
+        server: &Server,
+        screen: &Arc<Screen>,
+    ) -> Result<(HttpOptions, HeaderMap)> {
+        let mut options = HttpOptions::default();
+        options.ca_file.clone_from(&self.ca_file);
+        options.tokens = match self.token()? {
+            Some(token) => Some(Tokens::new(StaticToken::new(token))),
+            None => self.oauth(server, screen)?.map(Tokens::new),
+        };
+        let mut headers = HeaderMap::new();
+        for header in &self.headers {
+            let (name, value) = read_header(header)?;
+            headers.append(name, value);
+        }
+        Ok((options, headers))
+    }
+
     /// Returns the stored login to a server, with an interactive login if there is a terminal.
     fn oauth(&self, server: &Server, screen: &Arc<Screen>) -> Result<Option<OAuth>> {
         let Some(url) = server.url().filter(|_| !self.has_authorization()) else { return Ok(None) };
@@ -213,7 +235,7 @@ impl Connection {
     }
 
     /// Returns whether the command line has credentials.
-    pub(super) fn has_credentials(&self) -> bool {
+    pub(crate) fn has_credentials(&self) -> bool {
         self.token_env.is_some() || self.token_file.is_some() || self.has_authorization()
     }
 

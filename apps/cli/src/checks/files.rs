@@ -11,6 +11,10 @@ const STORE: &str = "store";
 const TOKENS: &str = "tokens";
 const KEYS: &str = "keys";
 
+/// Lines of a token file.
+const TOKEN_LINES: &str =
+    "write one `name token` per line, and `name token decide` for the console";
+
 /// Checks the permissions of the data folder and its job folder. A user who can write to them can
 /// run commands as the current user.
 pub(crate) fn data_folder(data: &Path) -> Vec<Check> {
@@ -76,13 +80,12 @@ pub(crate) fn tokens(file: &Path) -> Check {
     let tokens = match StaticTokens::from_file(file) {
         Ok(tokens) => tokens,
         Err(error) => {
-            let remedy = "write one `name token` per line";
-            return Check::new(TOKENS, Level::Refused, error.to_string(), remedy);
+            return Check::new(TOKENS, Level::Refused, error.to_string(), TOKEN_LINES);
         }
     };
     if tokens.is_empty() {
         let what = format!("{place} has no tokens, so the server would reject every caller");
-        return Check::new(TOKENS, Level::Refused, what, "write one `name token` per line");
+        return Check::new(TOKENS, Level::Refused, what, TOKEN_LINES);
     }
     match Access::to(file) {
         Some(access) if access.anyone_writes() => Check::new(

@@ -1,15 +1,18 @@
 //! Checks that `outlive serve` and `outlive doctor` share.
 //!
 //! - `files`: permissions of files and folders.
+//! - `people`: people whom the file names.
 //! - `skills`: the skills folder.
 //! - `tools`: programs and folders of the tools, and access to the server from other machines.
 
 mod check;
 mod files;
+mod people;
 mod skills;
 mod tools;
 
 pub(crate) use check::{Check, Level, admit, warn};
 pub(crate) use files::{data_folder, keys, store_file, tokens};
+pub(crate) use people::people;
 pub(crate) use skills::skills;
 pub(crate) use tools::{reach, tools};

@@ -16,7 +16,12 @@ const FILE: &str = "file";
 pub(super) fn check(plan: &Plan) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &plan.file {
-        Some((file, config)) => findings.extend(tools(file, config.as_ref())),
+        Some((file, config)) => {
+            findings.extend(tools(file, config.as_ref()));
+            let token_file = plan.token_file.as_deref();
+            let people = config.iter().flat_map(|config| checks::people(config, token_file));
+            findings.extend(people.map(Finding::from));
+        }
         None => {
             findings.push(Finding::ok(FILE, "no outlive.toml here; `outlive serve` serves a demo"))
         }

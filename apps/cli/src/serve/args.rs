@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Folder for tasks and running commands
     #[arg(long, value_name = "FOLDER")]
     pub(super) data_dir: Option<PathBuf>,
-    /// Accepts only callers with a token from this file, which has one `name token` per line
+    /// Accepts only callers with a token from this file, which has one `name token` or `name token decide` per line
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
     /// Prints the demo file, as a start for your own

@@ -4,12 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
+use outlive_console::Console;
 use outlive_jobs::State;
 use serde_json::json;
 
 use super::{
     command_pool::Runner,
-    config::{AuthConfig, ServerConfig, TaskMode, ToolConfig},
+    config::{AuthConfig, Config, TaskMode, ToolConfig},
 };
 use crate::{
     call::server::quoted,
@@ -27,19 +28,16 @@ pub(super) struct Hello {
     tokens: bool,
     /// Issuers and resource URL, if callers log in.
     auth: Option<AuthConfig>,
+    /// Address of the server for people on other machines.
+    public_url: Option<String>,
+    console_path: String,
     /// Example call, if the server serves the demo.
     example: Option<&'static str>,
 }
 
 impl Hello {
-    pub(super) fn new(
-        server: &ServerConfig,
-        auth: Option<&AuthConfig>,
-        tools: &[ToolConfig],
-        file: Option<&Path>,
-        data: &Path,
-        store: &str,
-    ) -> Self {
+    pub(super) fn new(config: &Config, file: Option<&Path>, data: &Path, store: &str) -> Self {
+        let Config { server, auth, tools, .. } = config;
         let tool = |tool: &ToolConfig| {
             let task = match tool.policy.task {
                 TaskMode::Never => "",
@@ -55,7 +53,9 @@ impl Hello {
             data: data.to_owned(),
             store: without_password(store),
             tokens: server.token_file.is_some(),
-            auth: auth.cloned(),
+            auth: auth.clone(),
+            public_url: config.public_url(),
+            console_path: config.console.path.clone(),
             example: file.is_none().then_some("release project=shop"),
         }
     }
@@ -76,7 +76,8 @@ impl Hello {
         talk!("  data   {}", path(&self.data));
     }
 
-    pub(super) fn at(&self, url: &str, json: bool) {
+    /// Says where the server listens. `console` is its console, if it has one.
+    pub(super) fn at(&self, url: &str, console: Option<&Console>, json: bool) {
         self.begin();
         print::say_painted(&format!("\n  {}", paint(Paint::Bold, url)));
         let width = self.tools.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
@@ -91,14 +92,38 @@ impl Hello {
             let login = format!("at {}, for {}", auth.places(), auth.resource);
             talk!("  login  {}", plain(&login));
         }
+        if let Some(console) = console {
+            self.say_console(url, console);
+        }
         talk!("");
         // Tokens are valid for the public URL, not for the listen address.
         self.connect(self.auth.as_ref().map_or(url, |auth| &auth.resource));
         if json {
             let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
-            let said = json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
+            let mut said =
+                json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
+            if console.is_some() {
+                said["console"] = json!(format!("{}{}/", origin_of(url), self.console_path));
+            }
             // The server runs even if standard output is closed.
             let _ = print::data(&said.to_string());
+        }
+    }
+
+    /// Says where the console is. A link that signs a browser in is shown only on a terminal: agents
+    /// read logs.
+    fn say_console(&self, url: &str, console: &Console) {
+        if self.tokens || self.auth.is_some() {
+            let base = self.public_url.as_deref().unwrap_or_else(|| origin_of(url));
+            talk!("  console  {}", plain(&format!("{base}{}/", self.console_path)));
+            return;
+        }
+        match print::is_shown().then(|| console.sign_in_path()).flatten() {
+            Some(path) => talk!(
+                "  console  {}{path}      signs this browser in: once, within 10 minutes",
+                origin_of(url)
+            ),
+            None => talk!("  console  run `outlive console`"),
         }
     }
 
@@ -120,6 +145,11 @@ impl Hello {
         }
         talk!("\nCtrl-C stops the server; commands that run as tasks keep running.");
     }
+}
+
+/// Returns the address of the listener without the path of the endpoint.
+fn origin_of(url: &str) -> &str {
+    url.strip_suffix("/mcp").unwrap_or(url)
 }
 
 /// Formats a path for display.

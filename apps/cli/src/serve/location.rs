@@ -1,12 +1,12 @@
 //! Locations of the data and the store of a server.
 
 use super::args::Args;
-use crate::serve::config::TasksConfig;
+use crate::serve::config::{ServerConfig, TasksConfig};
 use crate::{
     error::{CliError, Kind, Result},
     paths,
 };
-use outlive::store::Store;
+use outlive::store::PeopleStore;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -40,8 +40,13 @@ pub(super) fn store_url(tasks: &TasksConfig, data: &Path) -> String {
     tasks.store.clone().unwrap_or_else(own)
 }
 
-pub(super) async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
-    outlive::store::open(url).await.map_err(|error| {
+/// Returns the file with the seal keys of a server: the configured one, or one in the data folder.
+pub(crate) fn seal_key_file(server: &ServerConfig, data: &Path) -> PathBuf {
+    server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"))
+}
+
+pub(super) async fn open_store(url: &str) -> Result<Arc<dyn PeopleStore>> {
+    outlive::store::open_people(url).await.map_err(|error| {
         CliError::unreachable(error).remedy("run `outlive doctor` to check the store")
     })
 }

@@ -8,6 +8,7 @@
 //! - `config`: the configuration file. `reload`: reloads it when it changes.
 //! - `command`: one tool. `input`: its input requests. `text`: its output as text.
 //! - `command_pool`, `places`, `janitor`, `host_liveness`: state that all commands share.
+//! - `notify`, `notify_command`: receivers of notifications. `console`: the pages for people.
 //! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for /metrics. `banner`: messages
 //!   at start and stop.
 
@@ -17,12 +18,15 @@ mod banner;
 mod command;
 mod command_pool;
 pub(crate) mod config;
+mod console;
 mod files;
 mod host_liveness;
 mod input;
 mod janitor;
 mod location;
 mod metrics;
+mod notify;
+mod notify_command;
 mod pages;
 mod places;
 mod reload;
@@ -33,5 +37,5 @@ mod tools;
 
 pub(crate) use self::places::Label;
 pub(crate) use args::Args;
-pub(crate) use location::base_of;
+pub(crate) use location::{base_of, seal_key_file};
 pub(crate) use start::run;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use outlive::server::{
     Server,
-    http::{HttpConfig, ResponseFuture, Routes},
+    http::{HttpConfig, ResponseFuture, RouteBody, Routes},
 };
 use tokio::{sync::Mutex, time::timeout};
 
@@ -166,7 +166,7 @@ impl Routes for Guarded {
                         b"send the token in `metrics_token_file` as a bearer token\n",
                     )),
             };
-            response.expect("the headers are valid constants")
+            response.expect("the headers are valid constants").map(RouteBody::from)
         })
     }
 }

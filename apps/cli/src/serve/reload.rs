@@ -10,11 +10,12 @@ use outlive::server::Server;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
-    base_of, config,
+    base_of,
+    config::{self, Config},
     tools::{Changed, Tools},
 };
 use crate::{
-    checks,
+    checks::{self, Check},
     error::CliError,
     print::{self, talk},
     store::plain,
@@ -35,8 +36,14 @@ impl Stamp {
     }
 }
 
-/// Keeps the tools of a server in sync with the file, until dropped.
-pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
+/// Keeps the tools of a server in sync with the file, until dropped. `check_people` checks the people
+/// whom the file names.
+pub(super) async fn follow(
+    path: PathBuf,
+    check_people: impl Fn(&Config) -> Vec<Check>,
+    server: Server,
+    mut tools: Tools,
+) {
     let mut seen = Stamp::of(&path);
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -57,6 +64,12 @@ pub(super) async fn follow(path: PathBuf, server: Server, mut tools: Tools) {
                 config.warnings.iter().for_each(checks::warn);
                 // These checks are never fatal: a tool that cannot run fails when it is called.
                 let _ = checks::admit(checks::tools(&config.tools, &base_of(Some(&path))));
+                // Unknown people could not approve the calls of their tools.
+                if let Err(error) = checks::admit(check_people(&config)) {
+                    error.tell();
+                    talk!("  the tools are unchanged");
+                    continue;
+                }
                 match tools.update(&server, config.tools) {
                     Ok(changed) => tell(&path, &changed),
                     Err(error) => {
@@ -80,7 +93,7 @@ fn tell(path: &Path, changed: &Changed) {
         .collect();
     if parts.is_empty() {
         talk!(
-            "{path} changed, but the tools did not; restart the server to apply changes to [server], [auth] or [tasks]"
+            "{path} changed, but the tools did not; restart the server to apply changes to other sections"
         );
     } else {
         talk!("reloaded {path}; {}", plain(&parts.join("; ")));

@@ -1,8 +1,23 @@
 //! Environment variables with secrets of the server, which no command inherits.
 
-use std::{fs, path::Path};
+use std::{env, fs, path::Path};
 
 use toml::{Table, Value};
+
+use crate::error::{CliError, Result};
+
+/// Returns the secret in an environment variable. `example` stands for the value in the remedy.
+///
+/// # Errors
+///
+/// Returns an error if the variable is not set or empty.
+pub(super) fn secret(variable: &str, example: &str) -> Result<String> {
+    let secret = env::var(variable).ok().map(|secret| secret.trim().to_owned());
+    secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
+        CliError::usage(format_args!("the environment variable {variable} is not set or empty"))
+            .remedy(format_args!("{variable}={example} outlive serve"))
+    })
+}
 
 /// Returns the variables that the `*_env` keys of the file name. Returns none if the file cannot be
 /// read; loading the tools reports that error.

@@ -2,18 +2,21 @@
 
 use super::args::Args;
 use super::background::in_background;
-use super::location::{base_of, data_folder, is_shared, open_store, store_url, unusable};
-use super::{banner, config, files, janitor, metrics, pages, reload, secrets};
+use super::location::{
+    base_of, data_folder, is_shared, open_store, seal_key_file, store_url, unusable,
+};
+use super::{banner, config, console, files, janitor, metrics, pages, reload, secrets};
 use crate::serve::{
     banner::Hello,
     command_pool::Runner,
-    config::{AuthConfig, Config, ServerConfig, TasksConfig},
+    config::{Config, ServerConfig, TasksConfig},
     host_liveness::Host,
+    notify::add_receivers,
     pages::Numbers,
     tools::Tools,
 };
 use crate::{
-    checks,
+    checks::{self, Check},
     error::{CliError, Kind, Result},
     print,
 };
@@ -24,9 +27,8 @@ use outlive::{
         skills::Skills,
         tasks::{ResponseMode, TaskConfig},
     },
-    store::Store,
+    store::{PeopleStore, Store},
 };
-use outlive_console::Console;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -63,60 +65,95 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let data = data_folder(&args, file.as_deref())?;
     let url = store_url(&config.tasks, &data);
     check(&config, args.stdio, file.as_deref(), &data, &url)?;
-    let links = config.base_url().filter(|_| config.has_links() && !args.stdio);
-    let Config { server, auth, tasks, hosts, results, tools: configs, .. } = config;
-    let hosts = hosts.at(links.as_deref());
-    let store = open_store(&url).await?;
+    let people = open_store(&url).await?;
+    let store = Arc::clone(&people) as Arc<dyn Store>;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
 
     let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
-    let mut runner = Runner::new(&data, host.clone(), shared.clone(), tasks.replica_timeout)?;
+    let replica_timeout = config.tasks.replica_timeout;
+    let mut runner = Runner::new(&data, host.clone(), shared.clone(), replica_timeout)?;
     runner.withheld_env = secrets::variables(file.as_deref());
-    runner.max_waiting = server.max_waiting_jobs_per_caller as usize;
+    runner.max_waiting = config.server.max_waiting_jobs_per_caller as usize;
     let runner = Arc::new(runner);
-    let longest_end = configs.iter().map(|tool| tool.kill_grace).max().unwrap_or_default();
-    let hello = Hello::new(&server, auth.as_ref(), &configs, file.as_deref(), &data, &url);
+    let hello = Hello::new(&config, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
-    let config = task_config(&tasks, Arc::clone(&store), longest_end);
-    let builder = builder(&server, config.hosts(hosts).results(results), &data)?;
-    let builder = with_skills(builder, server.skills.as_deref(), &base_of(file.as_deref()))?;
-    let built = tools.build(builder, configs);
-    let built = built.build().map_err(CliError::usage)?;
+    let built = build(&config, &mut tools, people, &data, file.as_deref(), !args.stdio)?;
 
-    let _living = shared.map(|store| in_background(host.live(store, tasks.replica_timeout)));
+    let _living = shared.map(|store| in_background(host.live(store, replica_timeout)));
     let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
-    let _reloading = file.map(|file| in_background(reload::follow(file, built.clone(), tools)));
+    let (stdio, token_file) = (args.stdio, config.server.token_file.clone());
+    let people = move |config: &Config| people_checks(config, stdio, token_file.as_deref());
+    let _reloading =
+        file.map(|file| in_background(reload::follow(file, people, built.clone(), tools)));
 
     if args.stdio {
         hello.on_stdio();
         built.serve_stdio().await.map_err(|error| CliError::new(Kind::Failed, error))?;
     } else {
-        let numbers = Numbers::new(&built);
-        let http = http(&server, auth.as_ref(), store)?;
-        let http = pages::add(http, &server, &built, &numbers)?;
-        let http = if links.is_some() { http.routes(Console::new(&built)) } else { http };
-        let _metrics = match &server.metrics_listen {
-            Some(address) => Some(in_background(metrics::serve(listen(address).await?, numbers))),
-            None => None,
-        };
-        let serving = built
-            .serve_http(server.listen.as_str(), http)
-            .await
-            .map_err(|error| no_listener(&server, &error))?;
-        let url = serving.url();
-        let _farewell = in_background(banner::stopping());
-        let mut stopped = pin!(serving.wait());
-        // Polled first: a signal right after the URL is printed must stop the server.
-        let ended = tokio::select! {
-            biased;
-            ended = stopped.as_mut() => ended,
-            () = async { hello.at(&url, args.json) } => stopped.await,
-        };
-        ended.map_err(|error| CliError::new(Kind::Failed, error))?;
+        serve_http(&config, built, store, &hello, args.json).await?;
     }
     runner.settled().await;
     banner::goodbye(&runner);
     Ok(())
+}
+
+/// Builds the server with its tools.
+fn build(
+    config: &Config,
+    tools: &mut Tools,
+    people: Arc<dyn PeopleStore>,
+    data: &Path,
+    file: Option<&Path>,
+    is_http: bool,
+) -> Result<Server> {
+    let base = base_of(file);
+    let public_url = config.base_url().filter(|_| is_http);
+    let links = public_url.clone().filter(|_| config.has_links());
+    let longest_end = config.tools.iter().map(|tool| tool.kill_grace).max().unwrap_or_default();
+    let tasks = task_config(&config.tasks, people, longest_end)
+        .index_tasks(config.has_console())
+        .hosts(config.hosts.clone().at(links.as_deref()))
+        .results(config.results);
+    let mut builder = builder(&config.server, tasks, data)?.console_path(&config.console.path);
+    if let Some(rule) = &config.approve_destructive {
+        builder = builder.approve_destructive(rule.rule());
+    }
+    let builder = with_skills(builder, config.server.skills.as_deref(), &base)?;
+    let builder = add_receivers(builder, &config.notify, &base, public_url)?;
+    tools.build(builder, config.tools.clone()).build().map_err(CliError::usage)
+}
+
+/// Serves HTTP until the server is stopped.
+async fn serve_http(
+    config: &Config,
+    built: Server,
+    store: Arc<dyn Store>,
+    hello: &Hello,
+    json: bool,
+) -> Result<()> {
+    let server = &config.server;
+    let numbers = Numbers::new(&built);
+    let http = http(config, store)?;
+    let http = pages::add(http, server, &built, &numbers)?;
+    let (http, console) = console::add(http, config, &built)?;
+    let _metrics = match &server.metrics_listen {
+        Some(address) => Some(in_background(metrics::serve(listen(address).await?, numbers))),
+        None => None,
+    };
+    let serving = built
+        .serve_http(server.listen.as_str(), http)
+        .await
+        .map_err(|error| no_listener(server, &error))?;
+    let url = serving.url();
+    let _farewell = in_background(banner::stopping());
+    let mut stopped = pin!(serving.wait());
+    // Polled first: a signal right after the URL is printed must stop the server.
+    let ended = tokio::select! {
+        biased;
+        ended = stopped.as_mut() => ended,
+        () = async { hello.at(&url, console.as_ref(), json) } => stopped.await,
+    };
+    ended.map_err(|error| CliError::new(Kind::Failed, error))
 }
 
 /// Returns the file to serve: the named one, or `outlive.toml` of this folder if it exists.
@@ -143,12 +180,19 @@ pub(super) fn check(
     all.extend(checks::store_file(store));
     all.extend(checks::tools(&config.tools, &base_of(file)));
     all.extend(server.skills.as_ref().map(|folder| checks::skills(&base_of(file).join(folder))));
+    all.extend(people_checks(config, stdio, server.token_file.as_deref()));
     if !stdio {
         all.extend(server.token_file.as_deref().map(checks::tokens));
         let knows_callers = server.token_file.is_some() || config.auth.is_some();
         all.extend(checks::reach(server, &server.listen, knows_callers));
     }
     checks::admit(all)
+}
+
+/// Checks the people whom the file names. Behind stdio, people decide at another server on the same
+/// store, whose people are not known here.
+fn people_checks(config: &Config, stdio: bool, token_file: Option<&Path>) -> Vec<Check> {
+    if stdio { Vec::new() } else { checks::people(config, token_file) }
 }
 
 pub(super) async fn listen(address: &str) -> Result<TcpListener> {
@@ -189,12 +233,12 @@ pub(super) fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
 /// Returns the configuration of the server's tasks.
 pub(super) fn task_config(
     tasks: &TasksConfig,
-    store: Arc<dyn Store>,
+    store: Arc<dyn PeopleStore>,
     longest_end: Duration,
 ) -> TaskConfig {
     let running = tasks.max_running as usize;
     let per_caller = tasks.max_running_per_caller.map(|count| count as usize);
-    TaskConfig::new(store)
+    TaskConfig::people(store)
         .ttl(tasks.ttl)
         .max_ttl(tasks.max_ttl)
         .poll_interval(tasks.poll_interval)
@@ -223,8 +267,7 @@ pub(super) fn builder(
     tasks: TaskConfig,
     data: &Path,
 ) -> Result<ServerBuilder> {
-    let keys = server.seal_key_file.clone().unwrap_or_else(|| data.join("seal.key"));
-    let keys = SealKeys::from_file(keys).map_err(CliError::usage)?;
+    let keys = SealKeys::from_file(seal_key_file(server, data)).map_err(CliError::usage)?;
     let mut builder = Server::builder(&server.name, &server.version)
         .seal_keys(keys)
         .limits(|limits| server.limits.protocol(limits))
@@ -250,18 +293,16 @@ pub(super) fn with_skills(
     Ok(builder.skills(skills))
 }
 
-pub(super) fn http(
-    server: &ServerConfig,
-    auth: Option<&AuthConfig>,
-    store: Arc<dyn Store>,
-) -> Result<HttpConfig> {
+pub(super) fn http(config: &Config, store: Arc<dyn Store>) -> Result<HttpConfig> {
+    let server = &config.server;
     let mut http = HttpConfig::new();
     if let Some(file) = &server.token_file {
         http = http.authenticator(StaticTokens::from_file(file).map_err(CliError::usage)?);
     }
-    if let Some(auth) = auth {
+    if let Some(auth) = &config.auth {
         let name = server.title.as_ref().unwrap_or(&server.name);
-        let (resource_server, proxy) = auth.servers(name, store)?;
+        let client = config.console.client_id.as_deref().filter(|_| config.has_console());
+        let (resource_server, proxy) = auth.servers(name, store, client)?;
         http = http.authenticator(resource_server);
         if let Some(proxy) = proxy {
             http = http.routes(proxy);

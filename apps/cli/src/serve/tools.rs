@@ -93,7 +93,15 @@ impl Tools {
         if let Some(title) = &config.title {
             tool = tool.title(title);
         }
-        tool = config.policy.apply(tool);
+        let (shown, tagged) = (config.clone(), config.clone());
+        tool = config
+            .policy
+            .apply(tool)
+            .definition(config.definition())
+            .command_words(move |arguments| shown.words(arguments));
+        if !config.policy.tags.is_empty() {
+            tool = tool.tags(move |arguments| tagged.tags(arguments));
+        }
         match &config.output {
             Output::Text => tool = tool.streams_content(),
             Output::Json { schema: Some(schema) } => tool = tool.output_schema(raw(schema)),

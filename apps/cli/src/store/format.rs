@@ -51,7 +51,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// Truncates a text to at most `most` characters.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some(_) => {
@@ -103,7 +103,7 @@ pub(crate) fn stamp(at: UnixMillis) -> String {
 }
 
 /// Formats a table. Each column is as wide as its widest cell.
-pub(super) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| console::measure_text_width(&row[column]));
         cells.chain([head[column].len()]).max().unwrap_or_default()

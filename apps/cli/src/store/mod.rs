@@ -18,6 +18,6 @@ mod span;
 
 pub(crate) use access::{Store, no_task, own_url, trouble, url_or_own, without_password};
 pub(crate) use command::{Args, block_on, run};
-pub(crate) use format::{end_of, plain, rough, stamp, wall_clock};
+pub(crate) use format::{end_of, plain, rough, shortened, stamp, table, wall_clock};
 pub(crate) use list::of_all as list;
 use span::span;

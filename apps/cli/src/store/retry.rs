@@ -1,10 +1,11 @@
 //! `outlive store retry`.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, slice};
 
 use outlive::{
     operator::Operator,
-    store::{Phase, RetryOutcome, TaskFilter, TaskId},
+    people::{BulkAction, People, PeopleError, Visitor},
+    store::{Phase, RetryOutcome, TaskFilter, TaskId, open_people},
 };
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ use crate::{
   outlive store retry TASK
   outlive store retry postgres://outlive@db/outlive TASK TASK
   outlive store retry --all-quarantined --tool deploy
+  outlive store retry --all-quarantined --tool deploy --name INC-42
 
 A retried task keeps its ID and resumes from its journal on the next free worker. An ended task cannot be retried, \
 because its status is final: call the tool again. Tasks in any other phase need no retry. \
@@ -40,10 +42,16 @@ pub(super) struct Args {
     /// With --all-quarantined, only tasks of this tool
     #[arg(long, value_name = "NAME", requires = "all_quarantined")]
     tool: Option<String>,
+    /// With --all-quarantined, name under which the audit log lists the tasks
+    #[arg(long, value_name = "NAME", requires = "all_quarantined")]
+    name: Option<String>,
     /// Prints JSON lines
     #[arg(long)]
     pub(super) json: bool,
 }
+
+/// Reason for an unknown task.
+const NO_TASK: &str = "no such task";
 
 #[derive(Serialize)]
 struct Done<'a> {
@@ -64,13 +72,16 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
         true => quarantined(&operator, args.tool).await?,
         false => access::tasks(&operator, words).await?,
     };
+    let people = match &args.name {
+        Some(_) => Some(open_people(&url).await.map_err(access::trouble)?),
+        None => None,
+    };
+    let people = people.map(People::open).transpose().map_err(CliError::usage)?;
     let mut all = true;
     for task in &tasks {
-        let retried = operator.retry(task).await.map_err(access::trouble)?;
-        let why = match retried {
-            Some(RetryOutcome::Queued(_)) => None,
-            Some(RetryOutcome::NotQuarantined(phase)) => Some(reason(phase)),
-            None => Some("no such task"),
+        let why = match (&people, &args.name) {
+            (Some(people), Some(name)) => named(people, task, name).await?,
+            _ => alone(&operator, task).await?,
         };
         all &= why.is_none();
         match (args.json, why) {
@@ -78,7 +89,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
                 json::print(&Done { id: task.as_str(), retried: why.is_none(), why })?;
             }
             (false, None) => say(&format!("{} is queued", plain(task.as_str())))?,
-            (false, Some(_)) if retried.is_none() => drop(no_task(task.as_str()).tell()),
+            (false, Some(NO_TASK)) => drop(no_task(task.as_str()).tell()),
             (false, Some(why)) => {
                 talk!("error: {} was not retried: {why}", plain(task.as_str()))
             }
@@ -88,6 +99,27 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
         talk!("no task is quarantined");
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Retries a task. Returns the reason if it is not queued.
+async fn alone(operator: &Operator, task: &TaskId) -> Result<Option<&'static str>> {
+    Ok(match operator.retry(task).await.map_err(access::trouble)? {
+        Some(RetryOutcome::Queued(_)) => None,
+        Some(RetryOutcome::NotQuarantined(phase)) => Some(reason(phase)),
+        None => Some(NO_TASK),
+    })
+}
+
+/// Retries a task as part of a bulk action. Returns the reason if it is not queued.
+async fn named(people: &People, task: &TaskId, name: &str) -> Result<Option<&'static str>> {
+    let (visitor, tasks) = (Visitor::operator(), slice::from_ref(task));
+    let retried = people.act_on_selected(&visitor, BulkAction::Retry, tasks, name).await;
+    match retried {
+        Ok(0) => Ok(Some("it is no longer quarantined")),
+        Ok(_) => Ok(None),
+        Err(PeopleError::Store(error)) => Err(access::trouble(error)),
+        Err(error) => Err(CliError::usage(error).remedy("pass another --name")),
+    }
 }
 
 async fn quarantined(operator: &Operator, tool: Option<String>) -> Result<Vec<TaskId>> {

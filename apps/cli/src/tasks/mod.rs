@@ -25,4 +25,5 @@ mod watch;
 mod which;
 
 pub(crate) use command::{Args, run};
+pub(crate) use operate::ask_one;
 use which::{Which, WithResult, no_task_named};

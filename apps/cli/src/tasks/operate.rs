@@ -126,7 +126,7 @@ pub(super) async fn answer(
     }
     let mut answers: Vec<(String, RawJson)> = Vec::new();
     for question in &questions {
-        let answer = one(question, prepared, &screen).await?;
+        let answer = ask_one(question, prepared, &screen).await?;
         let json = question.response(answer).map_err(CliError::usage)?;
         answers.push((question.key.clone().unwrap_or_default(), json));
     }
@@ -153,7 +153,7 @@ fn read(questions: Vec<OpenInput>, task: &TaskId) -> Result<Vec<PendingInput>> {
 }
 
 /// Returns the response to one input request: from the command line, or from the user at the terminal.
-async fn one(
+pub(crate) async fn ask_one(
     question: &PendingInput,
     prepared: &Prepared,
     screen: &Arc<Screen>,

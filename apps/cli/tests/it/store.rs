@@ -18,8 +18,8 @@ use std::{
 
 use outlive::{
     store::{
-        Changes, CreateOutcome, JournalEntry, Lease, NewTask, Store, TaskId, TaskOutcome,
-        Transition, WorkerId, open,
+        Changes, CreateOutcome, JournalEntry, Lease, NewTask, RecordedEntry, Store, TaskId,
+        TaskOutcome, Transition, WorkerId, open,
     },
     wire::{ErrorObject, RawJson},
 };
@@ -163,6 +163,6 @@ async fn keep(store: &dyn Store, lease: &Lease) {
     store.commit(lease, &changes, &then).await.unwrap();
 }
 
-fn value(key: &str, json: &Value) -> (String, JournalEntry) {
-    (key.to_owned(), JournalEntry::Value(raw(json)))
+fn value(key: &str, json: &Value) -> RecordedEntry {
+    RecordedEntry::new(key, JournalEntry::Value(raw(json)))
 }

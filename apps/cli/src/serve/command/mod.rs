@@ -10,4 +10,4 @@ mod follow;
 mod run;
 
 use error::unreachable;
-pub(super) use run::Command;
+pub(super) use run::{Command, PASSED_ON};

@@ -40,10 +40,13 @@ pub(super) const MOMENT: Duration = Duration::from_secs(1);
 
 /// Environment variables that commands inherit by default: enough to find programs and the user's
 /// files, without secrets of the server.
-pub(super) const PASSED_ON: [&str; 11] = [
+pub(crate) const PASSED_ON: [&str; 11] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
     "TERM",
 ];
+
+/// Error of a command that would run under an approval of other words.
+const STALE: &str = "the tool was changed after people approved this call, so its command was not started; call the tool again for a new approval";
 
 impl Command {
     pub(crate) fn new(config: ToolConfig, base: &Path, runner: Arc<Runner>) -> Self {
@@ -105,6 +108,10 @@ impl Command {
         }
         let id = run.idempotency_key("job");
         self.place(run, &id, label).await?;
+        if run.is_approval_stale() && self.runner.jobs.state(&id).map_err(unreachable)?.is_none() {
+            self.runner.places.release(&id);
+            return Err(Error::new(STALE));
+        }
         let niceness = self.runner.places.niceness(&id, &label.caller);
         let spec = JobSpec { niceness, ..spec.clone() };
         let job = self.runner.jobs.start_or_find(&id, &spec).await.map_err(|error| {

@@ -94,6 +94,11 @@ impl Argument {
         Ok(())
     }
 
+    /// Validates a value as if a caller sent it.
+    pub(super) fn check(&self, value: &Json) -> Result<(), String> {
+        trial::value(&self.schema, value)
+    }
+
     /// Converts a value to words of the command line: one word, or one per list item.
     pub(crate) fn words(value: &Json) -> Vec<String> {
         match value {
@@ -186,6 +191,10 @@ fn describe(section: &mut Section<'_>, schema: &mut Map<String, Json>) -> Result
         if let Some(text) = section.read::<String>(key)? {
             schema.insert(key.into(), json!(text));
         }
+    }
+    // Interfaces for people hide values that the schema marks so.
+    if section.read("secret")?.unwrap_or(false) {
+        schema.insert("writeOnly".into(), json!(true));
     }
     Ok(())
 }

@@ -10,9 +10,9 @@ use outlive::{
 
 use super::{
     asked::Asked,
-    policy,
     proxy::{ProxyConfig, proxy},
     reader::{At, Problem, Result as Read, Section},
+    scopes::scopes,
     tool::ToolConfig,
 };
 use crate::error::{CliError, Result};
@@ -35,6 +35,7 @@ pub(crate) struct IssuerConfig {
     pub(crate) audiences: Vec<String>,
     pub(crate) check: Check,
     pub(crate) tenant_claim: Option<String>,
+    pub(crate) person_claim: Option<String>,
 }
 
 /// Verification of tokens.
@@ -55,7 +56,7 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
     let is_there = section.is_some();
     let mut section = section.unwrap_or_else(Section::empty);
     let resource = section.read("resource")?;
-    let scopes = policy::scopes(&mut section)?;
+    let needed = scopes(&mut section)?;
     let needs_dpop = needs_dpop(&mut section);
     let first = section.attempt(issuer).flatten();
     let more = section.section("issuers")?;
@@ -85,7 +86,9 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
             section.report(lacks(&section, "issuer", ISSUER));
             None
         }
-        (true, Some(resource)) => Some(AuthConfig { resource, issuers, scopes, needs_dpop, proxy }),
+        (true, Some(resource)) => {
+            Some(AuthConfig { resource, issuers, scopes: needed, needs_dpop, proxy })
+        }
     };
     if let Some(twice) = read.as_ref().and_then(AuthConfig::twice) {
         let what = format!("the issuer {twice} is listed twice");
@@ -103,13 +106,15 @@ pub(super) fn auth(section: Option<Section<'_>>, asked: &mut Asked) -> Read<Opti
 fn issuer(section: &mut Section<'_>) -> Read<Option<IssuerConfig>> {
     let issuer: Option<String> = section.read("issuer")?;
     let audiences = section.read("audiences")?.unwrap_or_default();
-    let tenant_claim = section.read("tenant_claim")?;
+    let tenant_claim: Option<String> = section.read("tenant_claim")?;
+    let person_claim: Option<String> = section.read("person_claim")?;
+    let has_claims = tenant_claim.is_some() || person_claim.is_some();
     let check = check(section)?;
     match issuer {
-        Some(issuer) => Ok(Some(IssuerConfig { issuer, audiences, check, tenant_claim })),
-        None if audiences.is_empty() && check == Check::Signature && tenant_claim.is_none() => {
-            Ok(None)
+        Some(issuer) => {
+            Ok(Some(IssuerConfig { issuer, audiences, check, tenant_claim, person_claim }))
         }
+        None if audiences.is_empty() && check == Check::Signature && !has_claims => Ok(None),
         None => Err(lacks(section, "issuer", ISSUER)),
     }
 }
@@ -162,15 +167,21 @@ impl AuthConfig {
         })
     }
 
-    /// Returns the resource server, and the proxy if there is one.
+    /// Returns the resource server, and the proxy if there is one. Tokens of `deciding_client`, a
+    /// client of the first issuer, decide in the console.
     pub(crate) fn servers(
         &self,
         name: &str,
         store: Arc<dyn Store>,
+        deciding_client: Option<&str>,
     ) -> Result<(ResourceServer, Option<AuthProxy>)> {
         let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
-        for issuer in &self.issuers {
-            server = server.issuer(issuer.trusted()?);
+        for (index, issuer) in self.issuers.iter().enumerate() {
+            let trusted = issuer.trusted()?;
+            server = server.issuer(match deciding_client.filter(|_| index == 0) {
+                Some(client) => trusted.deciding_client(client),
+                None => trusted,
+            });
         }
         let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &self.scopes, store);
         let proxy = self.proxy.as_ref().map(build).transpose()?;
@@ -216,9 +227,12 @@ impl IssuerConfig {
         for audience in &self.audiences {
             issuer = issuer.audience(audience);
         }
-        Ok(match &self.tenant_claim {
-            Some(claim) => issuer.tenant_claim(claim),
-            None => issuer,
-        })
+        if let Some(claim) = &self.tenant_claim {
+            issuer = issuer.tenant_claim(claim);
+        }
+        if let Some(claim) = &self.person_claim {
+            issuer = issuer.person_claim(claim);
+        }
+        Ok(issuer)
     }
 }

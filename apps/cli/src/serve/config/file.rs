@@ -1,9 +1,12 @@
 //! The file as a whole.
 
+use super::approve::ApproveConfig;
 use super::asked::Asked;
 use super::auth;
 use super::auth::AuthConfig;
+use super::console::{ConsoleConfig, console};
 use super::hosts::{HostsConfig, hosts, results};
+use super::notify::{self, NotifyConfig};
 use super::problem::Problems;
 use super::problem::{Mistake, Mistakes};
 use super::public_url::origin;
@@ -23,19 +26,47 @@ pub(crate) struct Config {
     pub(crate) hosts: HostsConfig,
     pub(crate) results: Results,
     pub(crate) tools: Vec<ToolConfig>,
+    pub(crate) notify: Vec<NotifyConfig>,
+    /// Rule for destructive tools without a rule of their own.
+    pub(crate) approve_destructive: Option<ApproveConfig>,
+    pub(crate) console: ConsoleConfig,
     /// Warnings: valid keys that are probably a mistake.
     pub(crate) warnings: Vec<Mistake>,
 }
 
 impl Config {
-    /// Returns the base URL of links to this server: `public_url`, the origin of `[auth] resource`,
-    /// or the address of a server that only this machine can reach.
-    pub(crate) fn base_url(&self) -> Option<String> {
+    /// Returns the address of this server for people on other machines: `public_url`, or the origin
+    /// of `[auth] resource`.
+    pub(crate) fn public_url(&self) -> Option<String> {
         let resource = || self.auth.as_ref().and_then(|auth| origin(&auth.resource));
+        self.server.public_url.clone().or_else(|| resource().map(str::to_owned))
+    }
+
+    /// Returns the base URL of links to this server: the public one, or the address of a server that
+    /// only this machine can reach.
+    pub(crate) fn base_url(&self) -> Option<String> {
         let listen = &self.server.listen;
-        let local = || is_loopback(listen).then(|| format!("http://{listen}"));
-        let url = self.server.public_url.clone();
-        url.or_else(|| resource().map(str::to_owned)).or_else(local)
+        self.public_url().or_else(|| is_loopback(listen).then(|| format!("http://{listen}")))
+    }
+
+    /// Returns whether the server has a console: as the file says, else if only this machine can
+    /// reach the server.
+    pub(crate) fn has_console(&self) -> bool {
+        self.console.enabled.unwrap_or_else(|| is_loopback(&self.server.listen))
+    }
+
+    /// Returns every rule for the approval of calls, with the place that has it.
+    pub(crate) fn approval_rules(&self) -> Vec<(String, &ApproveConfig)> {
+        let of_tool = |tool: &ToolConfig| format!("`approve` of the tool `{}`", tool.name);
+        let tools = self.tools.iter();
+        let rules = tools.filter_map(|tool| Some((of_tool(tool), tool.policy.approve.as_ref()?)));
+        let shared = self.approve_destructive.as_ref();
+        rules.chain(shared.map(|rule| ("`destructive` of [approvals]".to_owned(), rule))).collect()
+    }
+
+    /// Returns whether the answer page is needed: for answers of clients, or for links of people.
+    pub(crate) fn has_answer_page(&self) -> bool {
+        self.has_links() || self.approval_rules().iter().any(|(_, rule)| rule.links)
     }
 
     /// Returns whether some input requests can be answered at a link.
@@ -124,13 +155,50 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
             "add \"{scope}\" = {{ groups = [\"ops\"] }} or \"{scope}\" = \"all\" to [auth.proxy.grants]"
         )));
     }
-    let config = Config { server, auth, tasks, hosts, results, tools, warnings: Vec::new() };
-    if config.has_links() && config.base_url().is_none() {
+    let approve_destructive = approvals(file, asked)?;
+    let table = file.section("console")?;
+    let console = console(table, has_auth, asked)?;
+    let (notify, warnings) = (Vec::new(), Vec::new());
+    let mut config = Config {
+        server,
+        auth,
+        tasks,
+        hosts,
+        results,
+        tools,
+        notify,
+        approve_destructive,
+        console,
+        warnings,
+    };
+    config.notify = notify::notify(file, &config.tools, config.base_url().is_some(), asked)?;
+    check_links(file, &config);
+    Ok(config)
+}
+
+/// Reports links without the address of the server.
+fn check_links(file: &Section<'_>, config: &Config) {
+    if config.base_url().is_some() {
+        return;
+    }
+    if config.has_links() {
         let what = "`answers` has \"link\", but links need the address of this server";
         let remedy = "set public_url = \"https://…\" in [server], or remove \"link\"";
         file.report(Problem::at(config.hosts.line, what).remedy(remedy));
     }
-    Ok(config)
+    for (place, _) in config.approval_rules().iter().filter(|(_, rule)| rule.links) {
+        let what = format!("{place} has `links`, but links need the address of this server");
+        let remedy = "set public_url = \"https://…\" in [server], or remove `links`";
+        file.report(Problem::at(1, what).remedy(remedy));
+    }
+}
+
+/// Reads `[approvals]`.
+fn approvals(file: &mut Section<'_>, asked: &mut Asked) -> Read<Option<ApproveConfig>> {
+    let mut section = file.section("approvals")?.unwrap_or_else(Section::empty);
+    let rule = ApproveConfig::read(&mut section, "destructive", None, asked)?;
+    asked.note("approvals", section.finish()?);
+    Ok(rule)
 }
 
 pub(super) fn tools(

@@ -3,8 +3,8 @@
 use outlive::auth_proxy::Identity;
 
 use super::{
-    policy,
     reader::{At, Problem, Read as _, Result as Read, Value},
+    scopes,
 };
 
 const EXAMPLE: &str = "\"shop:operate\" = { groups = [\"ops\"] }";
@@ -50,7 +50,7 @@ pub(super) fn grants(value: Option<Value<'_>>) -> Read<Vec<GrantRule>> {
 
 fn grant(scope: String, value: Value<'_>) -> Read<GrantRule> {
     let line = value.line;
-    let scope = policy::scope(At { value: scope, line }).map_err(|problem| {
+    let scope = scopes::scope(At { value: scope, line }).map_err(|problem| {
         // The example for a list of scopes does not apply to a key.
         problem.remedy(EXAMPLE)
     })?;

@@ -1,26 +1,32 @@
 //! `outlive.toml`: the configuration file.
 //!
-//! - `file`: the file as a whole. `server`, `tasks`, `hosts`, `auth`: its sections.
+//! - `file`: the file as a whole. `server`, `tasks`, `hosts`, `auth`, `console`: its sections.
 //! - `reader`: reads TOML with line numbers, and collects mistakes. `problem`: mistakes.
-//! - `public_url`: the address for links to the server.
+//! - `notify`: receivers of notifications. `public_url`: the address for links to the server.
 //! - `units`: durations and byte sizes. `limits`: limits of callers.
 //! - `proxy`: the identity provider behind the authorization proxy. `grants`: scopes of its users.
 //! - `tool`: a tool. `policy`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
+//! - `approve`: who decides about which calls. `tags`: tags of tasks. `scopes`: scopes of tokens.
 //! - `trial`: validation of schemas by the server. `asked`: all known keys.
 
+mod approve;
 mod argument;
 mod asked;
 mod auth;
+mod console;
 mod file;
 mod grants;
 mod hosts;
 mod limits;
+mod notify;
 mod policy;
 mod problem;
 mod proxy;
 mod public_url;
 mod reader;
+mod scopes;
 mod server;
+mod tags;
 mod tasks;
 mod template;
 #[cfg(test)]
@@ -29,9 +35,12 @@ mod tool;
 mod trial;
 mod units;
 
+pub(crate) use approve::ApproveConfig;
 pub(crate) use argument::is_argument_name;
 pub(crate) use auth::{AuthConfig, Check};
+pub(crate) use console::ConsoleConfig;
 pub(crate) use file::{Config, DEMO, SCHEMA, demo, load};
+pub(crate) use notify::{NotifyConfig, Receiver};
 pub(crate) use policy::{OnCrash, TaskMode};
 pub(crate) use problem::{Mistake, Mistakes};
 pub(crate) use server::{LISTEN, MAX_WAITING_JOBS, ServerConfig, is_address, is_loopback};

@@ -11,7 +11,12 @@ use outlive::server::{
 use serde_json::json;
 
 use super::{
+    approve::ApproveConfig,
+    argument::Argument,
+    asked::Asked,
     reader::{At, Problem, Read, Result, Section, Value},
+    scopes::scopes,
+    tags::{self, TagTemplate},
     units::{Bytes, Span, in_words},
 };
 
@@ -30,6 +35,9 @@ pub(crate) struct ToolPolicy {
     max_inline: Option<usize>,
     /// Ways to answer input requests; `None` for those of `[hosts]`.
     pub(crate) answers: Option<Vec<AnswerBy>>,
+    /// Rule for the approval of calls; `None` for that of `[approvals]`.
+    pub(crate) approve: Option<ApproveConfig>,
+    pub(crate) tags: Vec<TagTemplate>,
 }
 
 /// Policy for turning calls into tasks.
@@ -81,7 +89,12 @@ const MAX_ATTEMPTS: u32 = 3;
 
 impl ToolPolicy {
     /// Reads the policy from the section of a tool, and reports mistakes.
-    pub(super) fn read(section: &mut Section<'_>, hints: Hints) -> Result<Self> {
+    pub(super) fn read(
+        section: &mut Section<'_>,
+        hints: Hints,
+        arguments: &[Argument],
+        asked: &mut Asked,
+    ) -> Result<Self> {
         let (task, timeout) = task(section)?;
         let (on_crash, max_attempts) = on_crash(section, hints.repeatable)?;
         let repeat = repeat(section);
@@ -97,6 +110,8 @@ impl ToolPolicy {
                 .read("max_inline")?
                 .map(|Bytes(bytes)| usize::try_from(bytes).unwrap_or(usize::MAX)),
             answers: answers(section, hints.destructive)?,
+            approve: ApproveConfig::read(section, "approve", Some(arguments), asked)?,
+            tags: tags::read(section, arguments)?,
         })
     }
 
@@ -114,6 +129,9 @@ impl ToolPolicy {
         }
         if let Some(answers) = &self.answers {
             tool = tool.answers(answers.iter().copied());
+        }
+        if let Some(approve) = &self.approve {
+            tool = tool.approve(approve.rule());
         }
         match self.task {
             TaskMode::Never => tool,
@@ -189,26 +207,4 @@ fn answers(section: &mut Section<'_>, destructive: bool) -> Result<Option<Vec<An
         section.report(Problem::at(line, what).remedy("remove `answers`, or set answers = []"));
     }
     Ok(Some(value.into_iter().map(|Answer(answer)| answer).collect()))
-}
-
-pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
-    let written: Vec<At<String>> = section.read("scopes")?.unwrap_or_default();
-    let mut scopes = Vec::new();
-    for written in written {
-        match scope(written) {
-            Ok(scope) => scopes.push(scope),
-            Err(problem) => section.report(problem),
-        }
-    }
-    Ok(scopes)
-}
-
-/// Validates a scope (RFC 6749, section 3.3).
-pub(super) fn scope(At { value, line }: At<String>) -> Result<String> {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    match !value.is_empty() && value.bytes().all(plain) {
-        true => Ok(value),
-        false => Err(Problem::at(line, format_args!("`{value}` is not a valid scope"))
-            .remedy("write scopes such as scopes = [\"files:read\", \"files:write\"]")),
-    }
 }

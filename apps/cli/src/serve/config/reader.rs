@@ -440,7 +440,7 @@ fn join(path: &str, key: &str) -> String {
 }
 
 /// Returns a key that differs from the written one by one typo.
-fn nearest<'k>(written: &str, keys: &[&'k str]) -> Option<&'k str> {
+pub(super) fn nearest<'k>(written: &str, keys: &[&'k str]) -> Option<&'k str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let written = plain(written);
     keys.iter().copied().find(|key| *key == written || is_one_slip(&written, key))

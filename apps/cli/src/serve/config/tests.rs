@@ -1,6 +1,8 @@
 //! The file as a whole: the demo, defaults, and mistakes with their lines.
 
+mod console; // the console, approvals and tags
 mod hosts; // clients without tasks
+mod notify; // receivers of notifications
 mod schema; // apps/cli/outlive.schema.json
 
 use std::collections::BTreeSet;
@@ -429,7 +431,7 @@ fn docs_page_lists_exactly_the_known_keys() {
 
 #[test]
 fn docs_page_has_actual_defaults() {
-    let Config { server, tasks, tools, .. } =
+    let Config { server, tasks, tools, console, .. } =
         parse("[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n").expect("is a file");
     let tool = &tools[0];
     let TaskMode::Auto { after } = tool.policy.task else {
@@ -456,6 +458,9 @@ fn docs_page_has_actual_defaults() {
         ("tasks", "max_running", tasks.max_running.to_string()),
         ("tasks", "replica_timeout", in_words(tasks.replica_timeout)),
         ("tasks", "promote_before_input", tasks.promote_before_input.to_string()),
+        ("console", "path", console.path.clone()),
+        ("console", "session_idle_timeout", in_words(console.session_idle_timeout)),
+        ("console", "session_ttl", in_words(console.session_ttl)),
         ("tools.NAME", "timeout", in_words(tool.policy.timeout)),
         ("tools.NAME", "kill_grace", in_words(tool.kill_grace)),
         ("tools.NAME", "max_output", format!("{} MiB", tool.max_output >> 20)),

@@ -8,7 +8,7 @@ use std::{
 
 use outlive::server::hosts::RESERVED_TOOL_NAMES;
 use outlive_jobs::ControlMode;
-use serde_json::{Value as Json, json};
+use serde_json::{Value as Json, json, value::RawValue};
 
 use super::asked::Asked;
 use super::{
@@ -92,7 +92,7 @@ impl ToolConfig {
         let repeatable = read_only == Some(true) || idempotent == Some(true);
         let destructive = section.read("destructive")?;
         let hints = Hints { repeatable, destructive: destructive == Some(true) };
-        let policy = ToolPolicy::read(&mut section, hints)?;
+        let policy = ToolPolicy::read(&mut section, hints, &arguments, asked)?;
         let tool = Self {
             title: section.read("title")?,
             description: description.unwrap_or_default(),
@@ -182,6 +182,39 @@ impl ToolConfig {
     /// Returns the working folder. A relative folder is relative to the folder of the file.
     pub(crate) fn folder_in(&self, base: &Path) -> PathBuf {
         self.folder.as_ref().map_or_else(|| base.to_owned(), |folder| base.join(folder))
+    }
+
+    /// Returns the words that the operating system receives for the arguments of a caller.
+    pub(crate) fn words(&self, arguments: &RawValue) -> Option<Vec<String>> {
+        let values = serde_json::from_str(arguments.get()).ok()?;
+        self.ready(values).ok().map(|ready| ready.argv)
+    }
+
+    /// Returns the tags of a task with the arguments of a caller.
+    pub(crate) fn tags(&self, arguments: &RawValue) -> Vec<String> {
+        let Ok(values) = serde_json::from_str(arguments.get()) else { return Vec::new() };
+        let given = Given::new(&self.arguments, values);
+        self.policy.tags.iter().filter_map(|tag| tag.fill(&self.arguments, &given)).collect()
+    }
+
+    /// Returns every key that determines what a call executes, as text. An approval covers it.
+    pub(crate) fn definition(&self) -> String {
+        let Self { command, shell, folder, env, pass_env, inherit_env, stdin, .. } = self;
+        let dashes = self.arguments.iter().map(|argument| argument.may_begin_with_dash);
+        let parts = json!({
+            "command": format!("{command:?}"),
+            "shell": shell,
+            "working_dir": folder,
+            "env": format!("{env:?}"),
+            "pass_env": pass_env,
+            "inherit_env": inherit_env,
+            "stdin": format!("{stdin:?}"),
+            "interactive": self.asks,
+            "control": format!("{:?}", self.control),
+            "arguments": self.input_schema(),
+            "allow_dash": dashes.collect::<Vec<_>>(),
+        });
+        parts.to_string()
     }
 
     /// Returns the program.

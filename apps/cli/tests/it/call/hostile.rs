@@ -4,6 +4,8 @@
 //! Their text must not control the terminal, hide, or imitate a line of the program.
 
 #[cfg(target_os = "linux")]
+mod inbox; // hostile callers against people who decide
+#[cfg(target_os = "linux")]
 mod operator; // hostile callers, files and folders against an operator
 
 use std::{
@@ -62,13 +64,32 @@ const STORE: &[&str] = &[
     "tasks answer",
     "tasks cancel",
 ];
+const PEOPLE: &[&str] = &[
+    "inbox list",
+    "inbox show",
+    "inbox approve",
+    "inbox deny",
+    "inbox answer",
+    "inbox link",
+    "console",
+];
 /// Commands that print only text of the program.
 const OWN_TEXT: &[&str] = &["completions", "man"];
 
 #[test]
 fn every_command_is_tested_with_hostile_text() {
-    let driven =
-        [LISTS, RESULTS, INPUT_REQUESTS, TASKS, LEGACY_TASKS, PAGES, SERVING, STORE, OWN_TEXT];
+    let driven = [
+        LISTS,
+        RESULTS,
+        INPUT_REQUESTS,
+        TASKS,
+        LEGACY_TASKS,
+        PAGES,
+        SERVING,
+        STORE,
+        PEOPLE,
+        OWN_TEXT,
+    ];
     let driven: BTreeSet<String> =
         driven.iter().flat_map(|it| it.iter()).map(|it| (*it).to_owned()).collect();
     let all: BTreeSet<String> = outlive_cli::commands().into_iter().collect();

@@ -7,6 +7,7 @@ mod commands; // commands and their results
 mod ending; // cancelled, expired and abandoned commands
 mod files; // limit of open files
 mod handles; // client commands on calls of real commands
+mod inbox; // `outlive inbox` and `outlive console` on real servers
 mod injection; // values of callers are never interpreted
 mod input; // commands that request input
 mod killed; // servers that are killed while commands run

@@ -54,6 +54,35 @@ async fn retry_queues_only_quarantined_tasks() {
 }
 
 #[tokio::test]
+async fn retry_under_a_name_is_listed_in_the_audit_log() {
+    for place in Place::both().await {
+        let store = place.open().await;
+        for (id, tool) in [("one", "deploy"), ("two", "deploy"), ("three", "report")] {
+            let lease = start(&*store, task(id, ADA, tool)).await;
+            keep(&*store, &lease).await;
+        }
+        let wrong = place.run("retry", &["one", "--name", "INC-42"]);
+        assert_eq!(wrong.status.code(), Some(2), "{}", err(&wrong));
+        let wrong = place.run("retry", &["--all-quarantined", "--name", "a: b"]);
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(err(&wrong).contains("`name` must not contain a colon"), "{}", err(&wrong));
+        let args = ["--all-quarantined", "--tool", "deploy", "--name", "INC-42"];
+        let retried = fine(&place.run("retry", &args));
+        assert_eq!(retried.lines().count(), 2, "{retried}");
+        for (id, phase) in
+            [("one", Phase::Queued), ("two", Phase::Queued), ("three", Phase::Quarantined)]
+        {
+            let view = store.get(ADA, &TaskId::new(id)).await.unwrap().unwrap();
+            assert_eq!(view.phase, phase, "{id}");
+        }
+        let events = store.read(Some("one"), 0, 10).await.unwrap();
+        let last = &events.last().unwrap().event;
+        assert_eq!(last.action, "retried");
+        assert_eq!(last.reason.as_deref(), Some("bulk action INC-42"));
+    }
+}
+
+#[tokio::test]
 async fn purge_deletes_only_ended_tasks_without_force() {
     for place in Place::both().await {
         let store = place.open().await;

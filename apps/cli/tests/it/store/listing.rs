@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use outlive::{
-    store::{AuditEvent, Changes, InputSource, JournalEntry, NewInputRequest, Transition},
+    store::{
+        AuditEvent, Changes, InputSource, JournalEntry, NewInputRequest, RecordedEntry, Transition,
+    },
     wire::InputRequest,
 };
 use serde_json::json;
@@ -66,8 +68,8 @@ async fn store_show_has_journal_without_secrets() {
         let changes = Changes::default()
             .entries(vec![
                 value("build", &json!({"image": "shop:1", "layers": "y".repeat(300)})),
-                ("token".to_owned(), JournalEntry::Secret(raw(&json!("hunter2")))),
-                ("soak".to_owned(), JournalEntry::Due(1_798_761_599_000)),
+                RecordedEntry::new("token", JournalEntry::Secret(raw(&json!("hunter2")))),
+                RecordedEntry::new("soak", JournalEntry::Due(1_798_761_599_000)),
             ])
             .input_requests(vec![ask("approve", "approve"), ask("where", "where")]);
         store.commit(&lease, &changes, &Transition::Continue).await.unwrap();

@@ -26,6 +26,10 @@ fn made() -> Json {
         };
         let (parent, key) = place.rsplit_once('.').unwrap_or(("", place));
         let known = &mut tables[parent]["properties"][key];
+        // A key with several forms refers to its table itself.
+        if known.to_string().contains(&format!("\"#/$defs/{section}\"")) {
+            continue;
+        }
         let description = known.get("description").cloned();
         *known = value;
         if let Some(description) = description {

@@ -15,7 +15,8 @@ use outlive::{
         input::{InputCallbacks, InputResponse},
     },
     store::{
-        AuditEvent, Changes, JournalEntry, NewInputRequest, TaskId, TaskOutcome, Transition, open,
+        AuditEvent, Changes, JournalEntry, NewInputRequest, RecordedEntry, TaskId, TaskOutcome,
+        Transition, open,
     },
     wire::{ErrorObject, InputRequest},
 };
@@ -25,7 +26,7 @@ use super::{Driver, Kind, Recorded, SERVING, STORE, harm};
 use crate::store::{raw, start, task};
 
 /// Formats a text as a TOML string without raw control characters.
-fn toml(text: &str) -> String {
+pub(super) fn toml(text: &str) -> String {
     let escaped = text.chars().map(|char| match char {
         ' '..='~' if !matches!(char, '"' | '\\') => char.to_string(),
         char => format!("\\U{:08x}", u32::from(char)),
@@ -296,11 +297,14 @@ async fn store(url: &str) {
         let asked = NewInputRequest::new(harm("key"), harm("asked"), Some(form.clone()));
         let changes = Changes::default()
             .entries(vec![
-                (
+                RecordedEntry::new(
                     harm("entry"),
                     JournalEntry::Value(raw(&json!({harm("member"): harm("recorded")}))),
                 ),
-                (harm("secret"), JournalEntry::Secret(raw(&json!(harm("hidden"))))),
+                RecordedEntry::new(
+                    harm("secret"),
+                    JournalEntry::Secret(raw(&json!(harm("hidden")))),
+                ),
             ])
             .status_message(Some(harm("status")))
             .input_requests(if id == "asks" { vec![asked] } else { Vec::new() });
