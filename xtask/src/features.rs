@@ -33,6 +33,7 @@ const SETS: &[(&str, usize)] = &[
     ("sqlite", 65),
     ("postgres", 102),
     ("tls", 82),
+    ("webhooks", 86),
     ("auth", 78),
     ("auth-proxy", 78),
     ("keyring", 78),

@@ -55,8 +55,14 @@ usage: cargo xtask COMMAND
                  --only TEXT                only legs whose name contains TEXT (repeat to narrow)
   site         builds the site from docs/ and checks its links and, in a browser, its pages
                  --no-browser               skips the browser
-  console      answers input requests on the pages for people, in a browser
-                 --screenshots FOLDER       pictures of every state
+  console      approvals, notifications and the pages for people, with real servers and a browser; takes 50 minutes
+                 --short                    a few minutes, without PostgreSQL, as `test --all` runs it
+                 --only NAME                only one campaign (repeatable)
+                 --screenshots FOLDER       pictures of every screen and state
+                 --pictures FOLDER          only the pictures of the documentation (docs/images); takes a minute
+                 --program PROGRAM          a program that is built, with those of testbench beside it
+                 --baseline PROGRAM         an older program, to compare sizes
+                 --seed N --json
   examples     runs all programs in examples/, which check their own results
   bench        benchmarks; arguments are passed to the benchmark program
                  --write                    also writes docs/performance/data/ and draws the plots

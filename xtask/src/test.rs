@@ -105,7 +105,11 @@ const STEPS: &[Step] = &[
         run: Run::Testbench(&["conformance", "--with-tests"]),
     },
     Step { name: "site", set: Set::All, run: Run::Testbench(&["site", "--with-tests"]) },
-    Step { name: "console", set: Set::All, run: Run::Testbench(&["console", "--with-tests"]) },
+    Step {
+        name: "console",
+        set: Set::All,
+        run: Run::Testbench(&["console", "--short", "--with-tests"]),
+    },
     Step { name: "clients", set: Set::All, run: Run::Testbench(&["clients", "--with-tests"]) },
     Step {
         name: "interop",

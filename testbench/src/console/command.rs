@@ -1,52 +1,124 @@
-//! The command: starts the server, has a browser answer, and checks the results of the tasks.
+//! The command: runs the campaigns, prints their rows, and fails if one misses its bar.
 
-use std::process::Command;
+use std::fs;
+use std::thread;
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use serde_json::json;
-use tokio::runtime::Runtime;
+use anyhow::{Result, anyhow, bail, ensure};
 use xtask::args::Args;
-use xtask::packages::{self, CHROMIUM};
-use xtask::process;
 
-use super::server::{Pages, result};
-use crate::conformance::suite::{self, Suite};
+use super::bench::Bench;
+use super::{
+    answer_page, attacks, cost, deliveries, gate, histories, latency, lists, lookups, oauth,
+    pictures, screens, script, sizes, terminal, tokens, unavailable,
+};
+use crate::row::Row;
 
-/// Names of the views in `site/answer.mjs`. Each answers its own task.
-const VIEWS: [&str; 4] = ["light", "dark", "phone", "phone-dark"];
+/// Several rows that are measured together.
+struct Campaign {
+    name: &'static str,
+    run: fn(&Bench) -> Result<Vec<Row>>,
+    turn: Turn,
+}
 
-/// Result of the tool with the values that the script types.
-const RESULT: &str = "as planned, 3, true, Large, Some([Mail]), None, None";
+/// When a campaign runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// First, because it measures times. Nothing else runs, except in a short run.
+    Alone,
+    /// After another one.
+    Next,
+    /// Beside the others, because it mostly waits.
+    Beside,
+}
+
+const CAMPAIGNS: &[Campaign] = &[
+    Campaign { name: "script", run: script::run, turn: Turn::Next },
+    Campaign { name: "answer-page", run: answer_page::run, turn: Turn::Next },
+    Campaign { name: "screens", run: screens::run, turn: Turn::Alone },
+    Campaign { name: "oauth", run: oauth::run, turn: Turn::Next },
+    Campaign { name: "sizes", run: sizes::run, turn: Turn::Next },
+    Campaign { name: "tokens", run: tokens::run, turn: Turn::Next },
+    Campaign { name: "terminal", run: terminal::run, turn: Turn::Next },
+    Campaign { name: "attacks", run: attacks::run, turn: Turn::Next },
+    Campaign { name: "lookups", run: lookups::run, turn: Turn::Next },
+    Campaign { name: "latency", run: latency::run, turn: Turn::Alone },
+    Campaign { name: "deliveries", run: deliveries::run, turn: Turn::Beside },
+    Campaign { name: "gate", run: gate::run, turn: Turn::Next },
+    Campaign { name: "unavailable", run: unavailable::run, turn: Turn::Next },
+    Campaign { name: "lists", run: lists::run, turn: Turn::Alone },
+    Campaign { name: "cost", run: cost::run, turn: Turn::Alone },
+    Campaign { name: "histories", run: histories::run, turn: Turn::Next },
+];
+
+/// Runs instead of the others if `--pictures` names a folder.
+static PICTURES: Campaign = Campaign { name: "pictures", run: pictures::run, turn: Turn::Alone };
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
-    let screenshots = args.value("--screenshots")?;
-    // Every step of the tests is built with them; this one needs nothing that is built.
-    args.flag("--with-tests");
-    args.finish()?;
-    let root = process::root();
-    let site = root.join("site");
-    suite::install_once(&site, suite::LENIENTLY)?;
-    let node = Suite::ready(&root.join("conformance"))?.node().to_owned();
-    let chromium = packages::ensure(&CHROMIUM)?;
-    let runtime = Runtime::new()?;
-    let (pages, mut tasks) = (runtime.block_on(Pages::start())?, Vec::new());
-    let mut views = Vec::new();
-    for name in VIEWS {
-        let (task, form) = runtime.block_on(pages.ask("deploy"))?;
-        let (_, visit) = runtime.block_on(pages.ask("visit"))?;
-        views.push(json!({"name": name, "form": form, "visit": visit}));
-        tasks.push(task);
+    let only = args.values("--only")?;
+    let is_json = args.flag("--json");
+    let names: Vec<&str> = CAMPAIGNS.iter().map(|campaign| campaign.name).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("unknown campaign `{unknown}`; the campaigns are {}", names.join(", "));
     }
-    let settings = json!({
-        "chromium": chromium, "views": views, "unknown": pages.address("unknown"), "screenshots": screenshots,
-    });
-    let mut script = Command::new(node);
-    script.arg("answer.mjs").arg(settings.to_string()).current_dir(&site);
-    process::run(&mut script).context("the answer page has defects")?;
-    for (task, view) in tasks.into_iter().zip(VIEWS) {
-        let said = runtime.block_on(result(task))?;
-        ensure!(said == RESULT, "the answer of the view {view} is `{said}` instead of `{RESULT}`");
+    let is_chosen =
+        |campaign: &&Campaign| only.is_empty() || only.iter().any(|name| name == campaign.name);
+    let mut chosen: Vec<&Campaign> = CAMPAIGNS.iter().filter(is_chosen).collect();
+    let bench = Bench::new(args)?;
+    if bench.pictures.is_some() {
+        ensure!(only.is_empty(), "`--pictures` runs no other campaign; remove `--only`");
+        chosen = vec![&PICTURES];
     }
-    println!("console: {} answers by browser", VIEWS.len());
+    let rows = measure(&bench, &chosen, is_json)?;
+    if is_json {
+        let rows: Vec<_> = rows.iter().map(|(campaign, row)| row.to_json(campaign)).collect();
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    }
+    let missed = rows.iter().filter(|(_, row)| !row.is_met).count();
+    if missed > 0 {
+        bail!("{missed} rows miss their bar; the files are in {}", bench.folder().display());
+    }
+    fs::remove_dir_all(bench.folder())?;
     Ok(())
+}
+
+/// Runs the campaigns and prints their rows.
+fn measure(
+    bench: &Bench,
+    chosen: &[&'static Campaign],
+    is_json: bool,
+) -> Result<Vec<(&'static str, Row)>> {
+    let run = |campaign: &'static Campaign| {
+        let Campaign { name, run, .. } = campaign;
+        let started = Instant::now();
+        let rows = run(bench).unwrap_or_else(|error| vec![Row::failed(name, &error)]);
+        eprintln!("console: {name}: {} s", started.elapsed().as_secs());
+        rows.iter().filter(|_| !is_json).for_each(Row::print);
+        rows.into_iter().map(|row| (*name, row)).collect::<Vec<_>>()
+    };
+    let is_short = bench.is_short;
+    let of = |turn: Turn| {
+        let is_next = move |campaign: &&Campaign| campaign.turn(is_short) == turn;
+        chosen.iter().copied().filter(is_next)
+    };
+    let run = &run;
+    let mut rows: Vec<_> = of(Turn::Alone).flat_map(run).collect();
+    thread::scope(|scope| {
+        let beside: Vec<_> =
+            of(Turn::Beside).map(|campaign| scope.spawn(move || run(campaign))).collect();
+        rows.extend(of(Turn::Next).flat_map(run));
+        for thread in beside {
+            rows.extend(thread.join().map_err(|_| anyhow!("a thread panicked"))?);
+        }
+        Ok(rows)
+    })
+}
+
+impl Campaign {
+    fn turn(&self, is_short: bool) -> Turn {
+        match self.turn {
+            Turn::Alone if is_short => Turn::Next,
+            turn => turn,
+        }
+    }
 }

@@ -1,10 +1,34 @@
-//! `cargo xtask console`: the pages for people in a real browser.
+//! `cargo xtask console`: approvals and the pages for people, with real servers and a real browser.
 //!
-//! `server` is a server whose tools request input. `command` has Chromium open the answer page in light and dark, on a
-//! desktop and on a narrow phone, fill in its form with the keyboard, and run axe-core on every state. The script is
-//! `site/answer.mjs`, because the packages of the site have browser and axe-core.
+//! Each campaign starts `outlive serve` on SQLite or, with three replicas, on PostgreSQL, and measures some rows of the
+//! report. A row has a figure and a bar; a row that misses its bar fails the command. `site` has the processes,
+//! `visitor` the HTTP client of a person, and `packages` the scripts in `conformance/console`, which drive Chromium and
+//! receive webhooks.
 
+mod answer_page;
+mod asking_server;
+mod attacks;
+mod bench;
 mod command;
-mod server;
+mod cost;
+mod deliveries;
+mod gate;
+mod histories;
+mod latency;
+mod lists;
+mod lookups;
+mod oauth;
+mod packages;
+mod people;
+mod pictures;
+mod screens;
+mod script;
+mod site;
+mod sizes;
+mod statements;
+mod terminal;
+mod tokens;
+mod unavailable;
+mod visitor;
 
 pub(crate) use command::run;

@@ -109,6 +109,11 @@ impl Response {
         find(&self.head, name)
     }
 
+    /// All headers, with names in lower case.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.head
+    }
+
     /// Reads the rest of the body.
     pub(crate) fn text(&mut self) -> io::Result<String> {
         let mut text = String::new();

@@ -16,7 +16,7 @@ use super::bench::Bench;
 use super::caller::{Caller, pending_task};
 use super::foreign::links;
 use super::home::{ALICE, Home};
-use super::row::Row;
+use crate::row::Row;
 
 const CONFIG: &str = r#"
 [server]

@@ -16,7 +16,7 @@ use xtask::process;
 use super::bench::Bench;
 use super::caller::Caller;
 use super::home::{Home, Server};
-use super::row::Row;
+use crate::row::Row;
 
 const CONFIG: &str = r#"
 [server]

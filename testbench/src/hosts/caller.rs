@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::crash::http::{self, Response};
 
-pub(super) const MODERN: &str = "2026-07-28";
-pub(super) const LEGACY: &str = "2025-11-25";
+pub(crate) const MODERN: &str = "2026-07-28";
+pub(crate) const LEGACY: &str = "2025-11-25";
 
 /// Response timeout, unless the caller simulates a shorter one.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A principal, its protocol version and its capabilities.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     server: SocketAddr,
     token: Option<&'static str>,
     /// The session of a legacy caller.
@@ -28,23 +28,23 @@ pub(super) struct Caller {
 
 impl Caller {
     /// A caller of 2026-07-28 without tasks.
-    pub(super) fn modern(server: SocketAddr, token: Option<&'static str>) -> Self {
+    pub(crate) fn modern(server: SocketAddr, token: Option<&'static str>) -> Self {
         Self { server, token, session: None, has_tasks: false }
     }
 
-    /// A caller of 2026-07-28 that declares tasks.
-    pub(super) fn with_tasks(server: SocketAddr, token: Option<&'static str>) -> Self {
+    /// A caller of 2026-07-28 that declares tasks and elicitation.
+    pub(crate) fn with_tasks(server: SocketAddr, token: Option<&'static str>) -> Self {
         Self { has_tasks: true, ..Self::modern(server, token) }
     }
 
     /// A caller of 2025-11-25 without tasks, in a new session.
-    pub(super) fn legacy(server: SocketAddr, token: Option<&'static str>) -> Result<Self> {
+    pub(crate) fn legacy(server: SocketAddr, token: Option<&'static str>) -> Result<Self> {
         Self::legacy_with(server, token, json!({}))
     }
 
     /// A caller of 2025-11-25 with these capabilities, in a new session.
     #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
-    pub(super) fn legacy_with(
+    pub(crate) fn legacy_with(
         server: SocketAddr,
         token: Option<&'static str>,
         capabilities: Value,
@@ -65,28 +65,28 @@ impl Caller {
     }
 
     /// The same caller at another process of the server. A session is in the store.
-    pub(super) fn at(&self, server: SocketAddr) -> Self {
+    pub(crate) fn at(&self, server: SocketAddr) -> Self {
         Self { server, ..self.clone() }
     }
 
     /// Whether the caller has a session.
-    pub(super) fn is_legacy(&self) -> bool {
+    pub(crate) fn is_legacy(&self) -> bool {
         self.session.is_some()
     }
 
     /// Whether the caller declares tasks.
-    pub(super) fn has_tasks(&self) -> bool {
+    pub(crate) fn has_tasks(&self) -> bool {
         self.has_tasks
     }
 
     /// Calls a tool and returns the whole response message.
     #[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
-    pub(super) fn call(&self, tool: &str, arguments: Value) -> io::Result<Value> {
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> io::Result<Value> {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
     /// Calls a tool until its result is not an empty round. Returns the response message.
-    pub(super) fn call_in_rounds(&self, tool: &str, arguments: &Value) -> io::Result<Value> {
+    pub(crate) fn call_in_rounds(&self, tool: &str, arguments: &Value) -> io::Result<Value> {
         let mut params = json!({"name": tool, "arguments": arguments});
         loop {
             let message = self.request("tools/call", params.clone())?;
@@ -98,13 +98,13 @@ impl Caller {
     }
 
     /// Sends a request and returns its final message.
-    pub(super) fn request(&self, method: &str, params: Value) -> io::Result<Value> {
+    pub(crate) fn request(&self, method: &str, params: Value) -> io::Result<Value> {
         let mut response = self.send(&self.framed(method, params), TIMEOUT)?;
         last(&mut response)
     }
 
     /// Sends a request and returns every message of its response.
-    pub(super) fn exchange(&self, method: &str, params: Value) -> io::Result<(u16, Vec<Value>)> {
+    pub(crate) fn exchange(&self, method: &str, params: Value) -> io::Result<(u16, Vec<Value>)> {
         let mut response = self.send(&self.framed(method, params), TIMEOUT)?;
         let mut messages = Vec::new();
         while let Some(message) = response.message()? {
@@ -118,9 +118,10 @@ impl Caller {
     }
 
     /// A request of the caller's protocol version.
-    pub(super) fn framed(&self, method: &str, mut params: Value) -> Value {
+    pub(crate) fn framed(&self, method: &str, mut params: Value) -> Value {
         if !self.is_legacy() {
-            let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+            let tasks =
+                json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": MODERN,
                 "io.modelcontextprotocol/clientInfo": {"name": "raw-host", "version": "1"},
@@ -131,7 +132,7 @@ impl Caller {
     }
 
     /// Sends a framed request and reads the head of its response.
-    pub(super) fn send(&self, message: &Value, timeout: Duration) -> io::Result<Response> {
+    pub(crate) fn send(&self, message: &Value, timeout: Duration) -> io::Result<Response> {
         let stream = TcpStream::connect_timeout(&self.server, TIMEOUT)?;
         let headers = self.headers(message);
         let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
@@ -139,7 +140,7 @@ impl Caller {
     }
 
     /// Sends a framed request. The caller reads the response from the stream.
-    pub(super) fn open(&self, message: &Value) -> io::Result<TcpStream> {
+    pub(crate) fn open(&self, message: &Value) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect_timeout(&self.server, TIMEOUT)?;
         let headers = self.headers(message);
         let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
@@ -148,12 +149,12 @@ impl Caller {
     }
 
     /// Sends a notification of a legacy caller.
-    pub(super) fn notify(&self, message: &Value) -> io::Result<()> {
+    pub(crate) fn notify(&self, message: &Value) -> io::Result<()> {
         self.send(message, TIMEOUT).map(drop)
     }
 
     /// Requests a page without a credential.
-    pub(super) fn page(&self, method: &str, path: &str, body: &str) -> io::Result<(u16, String)> {
+    pub(crate) fn page(&self, method: &str, path: &str, body: &str) -> io::Result<(u16, String)> {
         let mut stream = TcpStream::connect_timeout(&self.server, TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         write!(
@@ -189,7 +190,7 @@ impl Caller {
 }
 
 /// Returns the final message of a response.
-pub(super) fn last(response: &mut Response) -> io::Result<Value> {
+pub(crate) fn last(response: &mut Response) -> io::Result<Value> {
     while let Some(message) = response.message()? {
         if message.get("method").is_none() {
             return Ok(message);
@@ -207,14 +208,14 @@ fn message(method: &str, params: Value) -> Value {
 }
 
 /// The text of a result: all its text blocks.
-pub(super) fn text(message: &Value) -> String {
+pub(crate) fn text(message: &Value) -> String {
     let blocks = message["result"]["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
 }
 
 /// The task of a pending result.
-pub(super) fn pending_task(message: &Value) -> Option<&str> {
+pub(crate) fn pending_task(message: &Value) -> Option<&str> {
     let task = &message["result"]["structuredContent"]["task"];
     task["status"].as_str().and_then(|_| task["id"].as_str())
 }

@@ -7,8 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use xtask::args::Args;
 
 use super::bench::Bench;
-use super::row::Row;
 use super::{answers, bytes, comparison, foreign, kills, large, long_calls};
+use crate::row::Row;
 
 /// Several rows that are measured together.
 struct Campaign {

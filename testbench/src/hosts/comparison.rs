@@ -4,10 +4,10 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::bench::Bench;
-use super::executions::Executions;
 use super::packages::{Package, Plan, Run};
-use super::row::Row;
 use super::times::{SHORT, TENTH, seconds};
+use crate::executions::Executions;
+use crate::row::Row;
 use crate::serving::Serving;
 
 const PACKAGES: [Package; 3] = [Package::TypeScript1, Package::TypeScript2, Package::Python2];

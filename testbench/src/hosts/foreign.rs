@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::bench::Bench;
 use super::caller::{Caller, pending_task};
 use super::home::{ALICE, BOB, Home};
-use super::row::Row;
 use crate::crash::random::Random;
+use crate::row::Row;
 
 const CONFIG: &str = r#"
 [server]

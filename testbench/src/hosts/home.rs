@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::bench::Bench;
-use super::executions::Executions;
+use crate::executions::Executions;
 
 /// Tokens of the two principals.
 pub(super) const ALICE: &str = "alice-0123456789abcdef";
@@ -82,27 +82,12 @@ impl Home {
         server.address = address.parse().with_context(|| format!("`{url}` has no address"))?;
         Ok(server)
     }
-
-    /// Ends the commands that the servers left, with their supervisors.
-    fn end_jobs(&self) -> Result<()> {
-        let ours = self.data.as_os_str().as_encoded_bytes();
-        for entry in fs::read_dir("/proc")? {
-            let path = entry?.path();
-            let command = fs::read(path.join("cmdline")).unwrap_or_default();
-            let is_supervisor = contains(&command, b"\0__supervise") && contains(&command, ours);
-            if let Some(id) = path.file_name().filter(|_| is_supervisor) {
-                // The supervisor may have exited meanwhile.
-                let _ = Command::new("kill").arg(id).stderr(Stdio::null()).status();
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Ends the processes of the folder. Servers were killed when they were dropped.
 impl Drop for Home {
     fn drop(&mut self) {
-        let _ = self.end_jobs();
+        let _ = end_jobs(&self.data);
     }
 }
 
@@ -138,15 +123,32 @@ impl Drop for Server<'_> {
     }
 }
 
+/// Ends the commands that servers left, with their supervisors. Their data folder is `folder`, or
+/// below it.
+pub(crate) fn end_jobs(folder: &Path) -> Result<()> {
+    let ours = folder.as_os_str().as_encoded_bytes();
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let command = fs::read(path.join("cmdline")).unwrap_or_default();
+        let is_supervisor = contains(&command, b"\0__supervise") && contains(&command, ours);
+        if let Some(id) = path.file_name().filter(|_| is_supervisor) {
+            // The supervisor may have exited meanwhile.
+            let _ = Command::new("kill").arg(id).stderr(Stdio::null()).status();
+        }
+    }
+    Ok(())
+}
+
 /// Returns the resident memory of a process in bytes.
-pub(super) fn resident(process: u32) -> Result<u64> {
+pub(crate) fn resident(process: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
     Ok(kib.context("the process has no resident memory")?.parse::<u64>()? * 1024)
 }
 
-fn write_private(path: &Path, text: &str) -> Result<()> {
+/// Writes a file that only its owner reads.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<()> {
     let mut options = OpenOptions::new();
     let mut file: File = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     Ok(file.write_all(text.as_bytes())?)

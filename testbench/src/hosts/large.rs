@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::bench::Bench;
 use super::caller::{Caller, text};
 use super::home::{ALICE, resident};
-use super::row::Row;
 use crate::crash::random::Random;
 use crate::crash::table::percentile;
+use crate::row::Row;
 
 /// The tools of `large-server`.
 const KINDS: [&str; 5] = ["log", "json", "base64", "images", "structured"];

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::bench::Bench;
 use super::home::Home;
 use super::packages::{Package, Plan, Report, Run};
-use super::row::Row;
 use super::times::{REAL, SHORT, TENTH, Times, seconds};
+use crate::row::Row;
 
 /// The clients whose calls wait in the same way, and the limits of one run.
 #[derive(Debug)]

@@ -8,17 +8,15 @@
 mod answers;
 mod bench;
 mod bytes;
-mod caller;
+pub(crate) mod caller;
 mod command;
 mod comparison;
-mod executions;
 mod foreign;
-mod home;
+pub(crate) mod home;
 mod kills;
 mod large;
 mod long_calls;
 mod packages;
-mod row;
 mod times;
 
 pub(crate) use command::run;

@@ -133,6 +133,11 @@ impl Postgres {
         self.server.id()
     }
 
+    /// The output of the server.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
     /// The folder of the tables, without the write-ahead log.
     pub(crate) fn tables(&self) -> PathBuf {
         self.folder.join("data/base")

@@ -14,7 +14,7 @@ use crate::crash::random::Random;
 use crate::hosts::bench::Bench;
 use crate::hosts::caller::{Caller, text};
 use crate::hosts::home::{ALICE, Home};
-use crate::hosts::row::Row;
+use crate::row::Row;
 
 const CLIENTS: u64 = 24;
 /// Time between the start of a server and its kill, in milliseconds.

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 /// A measured case and its bar.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) case: String,
-    pub(super) figure: String,
-    pub(super) bar: String,
-    pub(super) is_met: bool,
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) figure: String,
+    pub(crate) bar: String,
+    pub(crate) is_met: bool,
 }
 
 impl Row {
-    pub(super) fn new(
+    pub(crate) fn new(
         case: impl Into<String>,
         figure: impl Into<String>,
         bar: impl Into<String>,
@@ -22,17 +22,17 @@ impl Row {
     }
 
     /// A row of a campaign that could not run.
-    pub(super) fn failed(campaign: &str, error: &anyhow::Error) -> Self {
+    pub(crate) fn failed(campaign: &str, error: &anyhow::Error) -> Self {
         Self::new(campaign, format!("{error:#}"), "runs", false)
     }
 
-    pub(super) fn print(&self) {
+    pub(crate) fn print(&self) {
         let Self { case, figure, bar, is_met } = self;
         let verdict = if *is_met { "met" } else { "NOT MET" };
         println!("{verdict:<8} {case}\n           {figure}\n           bar: {bar}");
     }
 
-    pub(super) fn to_json(&self, campaign: &str) -> Value {
+    pub(crate) fn to_json(&self, campaign: &str) -> Value {
         let Self { case, figure, bar, is_met } = self;
         json!({"campaign": campaign, "case": case, "figure": figure, "bar": bar, "met": is_met})
     }

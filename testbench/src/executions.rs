@@ -9,20 +9,20 @@ use anyhow::{Context, Result};
 /// A file with one line per execution: the key of the call. Commands append to it with `>>`, which
 /// opens it with `O_APPEND`, so that concurrent lines stay whole.
 #[derive(Clone, Debug)]
-pub(super) struct Executions(PathBuf);
+pub(crate) struct Executions(PathBuf);
 
 impl Executions {
-    pub(super) fn new(path: PathBuf) -> Result<Self> {
+    pub(crate) fn new(path: PathBuf) -> Result<Self> {
         fs::write(&path, "").with_context(|| format!("could not write {}", path.display()))?;
         Ok(Self(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Returns the number of executions by key.
-    pub(super) fn count(&self) -> Result<HashMap<String, usize>> {
+    pub(crate) fn count(&self) -> Result<HashMap<String, usize>> {
         let text = fs::read_to_string(&self.0)
             .with_context(|| format!("could not read {}", self.0.display()))?;
         let mut counts = HashMap::new();

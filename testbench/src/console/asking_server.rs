@@ -36,7 +36,7 @@ impl Pages {
             .tool(always(Tool::new("deploy", deploy)))
             .tool(always(Tool::new("visit", visit)))
             .build()?;
-        let http = HttpConfig::new().routes(Console::new(&server));
+        let http = HttpConfig::new().routes(Console::answer_page(&server));
         let serving = server.serve_http("127.0.0.1:0", http).await?;
         let capabilities = InputCapabilities { form: true, url: true, ..Default::default() };
         let client = Client::builder("testbench", "1").input_capabilities(capabilities);
