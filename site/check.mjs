@@ -14,7 +14,7 @@ const [chromium, folder, list, screenshots] = process.argv.slice(2);
 const addresses = JSON.parse(list);
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
-const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml", json: "application/json" };
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml", png: "image/png", json: "application/json" };
 const VIEWS = [
   { name: "light", scheme: "light", width: 1280, height: 900 },
   { name: "dark", scheme: "dark", width: 1280, height: 900 },
