@@ -4,7 +4,14 @@
 //! child. Output on standard error does not indicate an error.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
-use std::{ffi::OsString, fmt, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    fmt,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
 
 use outlive_protocol::Incoming;
 use tokio::{
@@ -17,6 +24,7 @@ use tokio::{
 use super::{
     TransportError, TransportErrorKind,
     pipe::{PipeLimits, PipeLink},
+    process_group,
 };
 
 /// Maximum length of a line of standard error. Longer lines are truncated.
@@ -31,6 +39,8 @@ pub struct ChildProcess {
     folder: Option<PathBuf>,
     stderr: Stderr,
     patience: Duration,
+    inherits_env: bool,
+    own_group: bool,
 }
 
 /// Destination of the lines that a server writes to its standard error.
@@ -73,6 +83,8 @@ impl ChildProcess {
             folder: None,
             stderr: Stderr::default(),
             patience: Duration::from_secs(5),
+            inherits_env: true,
+            own_group: false,
         }
     }
 
@@ -90,10 +102,27 @@ impl ChildProcess {
         self
     }
 
-    /// Sets an environment variable. The child inherits all other variables from this process.
+    /// Sets an environment variable. The child inherits all other variables from this process,
+    /// unless [`ChildProcess::inherit_env`] disables that.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets whether the child inherits the environment variables of this process. Enabled by
+    /// default.
+    #[must_use]
+    pub fn inherit_env(mut self, inherits: bool) -> Self {
+        self.inherits_env = inherits;
+        self
+    }
+
+    /// Sets whether the child leads its own process group on Unix, so that its own children end
+    /// with it. Disabled by default: a signal of the terminal then reaches all processes.
+    #[must_use]
+    pub fn process_group(mut self, own: bool) -> Self {
+        self.own_group = own;
         self
     }
 
@@ -141,7 +170,13 @@ impl ChildProcess {
         others: mpsc::Sender<Incoming>,
     ) -> Result<(PipeLink, Process), TransportError> {
         let mut command = Command::new(&self.program);
+        if !self.inherits_env {
+            command.env_clear();
+        }
         command.args(&self.arguments).envs(self.environment.iter().map(|(k, v)| (k, v)));
+        if self.own_group {
+            process_group::lead(&mut command);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         command.stderr(match self.stderr {
             Stderr::Inherit => Stdio::inherit(),
@@ -168,7 +203,8 @@ impl ChildProcess {
             _ => None,
         };
         let link = PipeLink::lines(output, input, limits, others);
-        Ok((link, Process { child, forwarding, patience: self.patience }))
+        let group = child.id().filter(|_| self.own_group);
+        Ok((link, Process { child, forwarding, patience: self.patience, group }))
     }
 }
 
@@ -179,6 +215,8 @@ pub struct Process {
     child: Child,
     forwarding: Option<JoinHandle<()>>,
     patience: Duration,
+    /// ID of the process group that the process leads.
+    group: Option<u32>,
 }
 
 impl Process {
@@ -187,36 +225,43 @@ impl Process {
         self.child.id()
     }
 
+    /// Waits until the process has exited, but not longer than `patience`. Returns `None` if it
+    /// still runs, or its status is unknown.
+    pub async fn exited(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let status = tokio::time::timeout(patience, self.child.wait()).await.ok()?.ok();
+        self.end_group();
+        status
+    }
+
     /// Terminates the process.
     ///
     /// The caller must have dropped the link, which closes the input of the process. The process
     /// then gets two periods of the shutdown timeout: one before SIGTERM and one before SIGKILL.
     pub async fn end(mut self) {
         if tokio::time::timeout(self.patience, self.child.wait()).await.is_err() {
-            self.terminate();
+            process_group::terminate(&mut self.child, self.group.is_some());
             if tokio::time::timeout(self.patience, self.child.wait()).await.is_err() {
                 let _ = self.child.kill().await;
             }
         }
+        self.end_group();
         if let Some(forwarding) = self.forwarding.take() {
             // Wait for the last lines, but not long: a grandchild may keep the stream open forever.
             let _ = tokio::time::timeout(Duration::from_millis(100), forwarding).await;
         }
     }
 
-    #[cfg(unix)]
-    fn terminate(&mut self) {
-        use rustix::process::{Pid, Signal, kill_process};
-
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(id) = id {
-            let _ = kill_process(id, Signal::TERM);
+    /// Kills what is left of the process group, once.
+    fn end_group(&mut self) {
+        if let Some(id) = self.group.take() {
+            process_group::kill_group(id);
         }
     }
+}
 
-    #[cfg(not(unix))]
-    fn terminate(&mut self) {
-        let _ = self.child.start_kill();
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end_group();
     }
 }
 

@@ -13,6 +13,8 @@ pub mod http;
 mod http_options;
 mod network_policy;
 pub mod pipe;
+#[cfg_attr(not(unix), path = "no_process_group.rs")]
+mod process_group;
 mod secret;
 mod token;
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use outlive_protocol::{ChangeFeed, ChangeFilter, GaugeGuard, Profile, Receipt};
+use outlive_protocol::{ChangeFeed, GaugeGuard, Profile, Receipt};
 
 use super::sse;
 use crate::{
@@ -127,7 +127,7 @@ impl Body {
             keep_alive: None,
             unread: unread.clone(),
             caller,
-            cutoff: profile.cutoff.subscribe(ChangeFilter::default()),
+            cutoff: profile.cutoff.closing(),
             _open: profile.streams.enter(),
         })))
     }

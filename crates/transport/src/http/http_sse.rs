@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use outlive_protocol::{ChangeFeed, ChangeFilter, Receipt};
+use outlive_protocol::{ChangeFeed, Receipt};
 use tokio::sync::mpsc;
 
 use super::{
@@ -57,7 +57,7 @@ pub(super) fn open(state: &Arc<HttpState>, head: &Head, messages_path: &str) -> 
         return reply::over_limit(status, limit, "all streams are in use; retry later");
     };
     let (endpoint, principal) = (state.endpoint.clone(), head.principal.clone());
-    let end = endpoint.profile().bus.subscribe(ChangeFilter::default());
+    let end = endpoint.profile().bus.closing();
     let (pipe, messages) =
         Pipe::open_legacy(endpoint, principal, state.unread.clone(), caller.clone());
     state.sse_streams.lock().insert(Arc::clone(&id), Arc::clone(&pipe));

@@ -119,13 +119,16 @@ impl PipeLink {
         self.state.close();
     }
 
-    /// Completes when the pipe has closed.
-    pub async fn closed(&self) {
-        let notified = self.state.closing.notified();
-        tokio::pin!(notified);
-        notified.as_mut().enable();
-        if !self.is_closed() {
-            notified.await;
+    /// Completes when the pipe has closed. The future does not keep the pipe open.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let state = Arc::clone(&self.state);
+        async move {
+            let notified = state.closing.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if !state.closed.load(Ordering::Acquire) {
+                notified.await;
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use outlive_protocol::{ChangeFilter, Frame, Message, Notify, Outcome, ProtocolError, Run};
+use outlive_protocol::{Frame, Message, Notify, Outcome, ProtocolError, Run};
 use outlive_wire::Method;
 
 use super::{running::Running, stream::CallStream};
@@ -147,7 +147,7 @@ enum First {
 async fn first_word(state: &HttpState, running: &mut Running) -> First {
     let mut patience: Pin<Box<tokio::time::Sleep>> =
         Box::pin(tokio::time::sleep(state.config.stream_after));
-    let cutoff = state.endpoint.profile().cutoff.subscribe(ChangeFilter::default());
+    let cutoff = state.endpoint.profile().cutoff.closing();
     poll_fn(|cx| match running.poll(cx) {
         Poll::Ready(message) => Poll::Ready(First::Said(message)),
         Poll::Pending if cutoff.poll_next(cx).is_ready() => Poll::Ready(First::Cut),
@@ -159,7 +159,7 @@ async fn first_word(state: &HttpState, running: &mut Running) -> First {
 /// Waits for the result of a call whose client does not accept a stream, or for its first segment.
 /// Drops all messages before it.
 async fn last_word(state: &HttpState, running: &mut Running, mut said: Option<Notify>) -> First {
-    let cutoff = state.endpoint.profile().cutoff.subscribe(ChangeFilter::default());
+    let cutoff = state.endpoint.profile().cutoff.closing();
     loop {
         match &said {
             // A subscription has no content besides its notifications.
