@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::Change;
+use crate::{Change, Principal};
 
 /// Maximum total bytes of the URIs that one legacy session subscribes to. The session keeps them in
 /// memory and in the store.
@@ -27,6 +27,16 @@ struct Feeds {
     next: u64,
     open: HashMap<u64, Weak<Mutex<State>>>,
     closed: bool,
+    watcher: Option<Arc<dyn SubscriptionWatcher>>,
+}
+
+/// Observer of the resources that clients subscribe to. Called without a lock. Must not block.
+pub trait SubscriptionWatcher: Send + Sync + 'static {
+    /// A client of a principal has subscribed to a resource.
+    fn subscribed(&self, principal: &str, uri: &str);
+
+    /// A subscription has ended: by request, or because its session or its call has ended.
+    fn unsubscribed(&self, principal: &str, uri: &str);
 }
 
 /// A position in the order in which feeds were opened.
@@ -42,6 +52,8 @@ pub struct ChangeFeed {
 
 #[derive(Default)]
 struct State {
+    /// Principal of the subscriber; `None` for a feed without subscriptions.
+    principal: Option<Principal>,
     wants: ChangeFilter,
     lists: Lists,
     resources: BTreeSet<Arc<str>>,
@@ -72,15 +84,33 @@ pub struct Lists {
 }
 
 impl ChangeBus {
-    /// Opens a feed. After [`ChangeBus::close`], the new feed is already closed.
-    pub fn subscribe(&self, wants: ChangeFilter) -> ChangeFeed {
+    /// Opens a feed without subscriptions: it only learns when the bus closes. After
+    /// [`ChangeBus::close`], the new feed is already closed.
+    pub fn closing(&self) -> ChangeFeed {
+        self.open(State::default())
+    }
+
+    /// Opens a feed for a principal. After [`ChangeBus::close`], the new feed is already closed.
+    pub fn subscribe(&self, principal: &Principal, wants: ChangeFilter) -> ChangeFeed {
+        let uris = wants.resources.clone();
+        let principal = Some(principal.clone());
+        let feed = self.open(State { principal, wants, ..State::default() });
+        feed.report(&uris, &BTreeSet::new());
+        feed
+    }
+
+    fn open(&self, state: State) -> ChangeFeed {
         let mut feeds = lock(&self.0);
-        let state = State { wants, closed: feeds.closed, ..State::default() };
-        let state = Arc::new(Mutex::new(state));
+        let state = Arc::new(Mutex::new(State { closed: feeds.closed, ..state }));
         let key = feeds.next;
         feeds.next += 1;
         feeds.open.insert(key, Arc::downgrade(&state));
         ChangeFeed { bus: self.clone(), key, state }
+    }
+
+    /// Sets the observer of subscribed resources. It sees later subscriptions only.
+    pub fn watch_subscriptions(&self, watcher: Arc<dyn SubscriptionWatcher>) {
+        lock(&self.0).watcher = Some(watcher);
     }
 
     /// Publishes a change to every feed that subscribes to it.
@@ -98,6 +128,18 @@ impl ChangeBus {
     /// A client that subscribes after a change does not need the notification: it lists the new
     /// state.
     pub fn publish_to(&self, change: &Change, mark: Mark) {
+        self.publish_where(change, mark, |_| true);
+    }
+
+    /// Publishes a change to the feeds that subscribe to it and whose principal has a key for which
+    /// `is_meant` returns true.
+    pub fn publish_for(&self, change: &Change, is_meant: impl Fn(&str) -> bool) {
+        self.publish_where(change, self.mark(), |state| {
+            state.principal.as_ref().is_some_and(|principal| is_meant(principal.key()))
+        });
+    }
+
+    fn publish_where(&self, change: &Change, mark: Mark, is_meant: impl Fn(&State) -> bool) {
         // The feeds are collected first: a woken reader may subscribe or drop its feed at once.
         let open: Vec<_> = {
             let feeds = lock(&self.0);
@@ -106,7 +148,7 @@ impl ChangeBus {
         };
         for state in open {
             let mut state = lock(&state);
-            if state.note(change) {
+            if is_meant(&state) && state.note(change) {
                 state.wake();
             }
         }
@@ -166,14 +208,18 @@ impl ChangeFeed {
             return false;
         }
         state.wants.resources.insert(uri.into());
+        drop(state);
+        self.report(&[Arc::from(uri)].into(), &BTreeSet::new());
         true
     }
 
     /// Unsubscribes from a resource and drops its queued change.
     pub fn remove_resource(&self, uri: &str) {
         let mut state = lock(&self.state);
-        state.wants.resources.remove(uri);
         state.resources.remove(uri);
+        let removed: BTreeSet<_> = state.wants.resources.take(uri).into_iter().collect();
+        drop(state);
+        self.report(&BTreeSet::new(), &removed);
     }
 
     /// Returns the URIs of the subscribed resources.
@@ -185,7 +231,22 @@ impl ChangeFeed {
     pub fn set_resources(&self, uris: BTreeSet<Arc<str>>) {
         let mut state = lock(&self.state);
         state.resources.retain(|uri| uris.contains(uri));
-        state.wants.resources = uris;
+        let before = mem::replace(&mut state.wants.resources, uris);
+        let added = state.wants.resources.difference(&before).cloned().collect();
+        let removed = before.difference(&state.wants.resources).cloned().collect();
+        drop(state);
+        self.report(&added, &removed);
+    }
+
+    /// Reports changed subscriptions to the observer of the bus.
+    fn report(&self, added: &BTreeSet<Arc<str>>, removed: &BTreeSet<Arc<str>>) {
+        if added.is_empty() && removed.is_empty() {
+            return;
+        }
+        let Some(watcher) = lock(&self.bus.0).watcher.clone() else { return };
+        let Some(principal) = lock(&self.state).principal.clone() else { return };
+        added.iter().for_each(|uri| watcher.subscribed(principal.key(), uri));
+        removed.iter().for_each(|uri| watcher.unsubscribed(principal.key(), uri));
     }
 
     /// Closes this feed only.
@@ -199,6 +260,8 @@ impl ChangeFeed {
 impl Drop for ChangeFeed {
     fn drop(&mut self) {
         lock(&self.bus.0).open.remove(&self.key);
+        let resources = mem::take(&mut lock(&self.state).wants.resources);
+        self.report(&BTreeSet::new(), &resources);
     }
 }
 

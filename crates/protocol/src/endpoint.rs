@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, CancelReason, ChangeFilter, ClientNotification, InFlight, MessageContext, MisroutedReply,
-    Profile, ProtocolError, Run, Service, Session, VersionRules, catch_panic,
+    Call, CancelReason, ClientNotification, InFlight, MessageContext, MisroutedReply, Profile,
+    ProtocolError, Run, Service, Session, VersionRules, catch_panic,
     era::{self, Request, SelectError, Selection},
 };
 
@@ -185,7 +185,7 @@ impl Endpoint {
         rules: &'static VersionRules,
         arrival: &MessageContext<'_>,
     ) -> Session {
-        let feed = self.profile().bus.subscribe(ChangeFilter::default());
+        let feed = self.profile().bus.closing();
         Session::new(rules, arrival.principal.clone(), None, "{}".into(), feed)
     }
 

@@ -7,7 +7,7 @@ use outlive_wire::{
     Prompt, RawJson, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 
-use crate::{FinalSegments, ResponseModes, SegmentPage, TaskView};
+use crate::{FinalSegments, RelayedKind, RelayedResult, ResponseModes, SegmentPage, TaskView};
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -72,6 +72,22 @@ pub enum MethodResult {
     ListenEnded,
     /// The result of a custom method: an object.
     Raw(RawJson),
+    /// The result of another server, whose members pass unchanged.
+    Relayed(Box<RelayedResult>, RelayedKind),
+}
+
+impl Outcome {
+    /// Parses the relayed result of a tool, for code that reads or changes its content. Returns any
+    /// other outcome unchanged.
+    #[must_use]
+    pub fn typed(self) -> Self {
+        match self {
+            Self::Complete(MethodResult::Relayed(result, RelayedKind::Tool)) => {
+                Self::Complete(MethodResult::Tool(result.to_tool_result()))
+            }
+            other => other,
+        }
+    }
 }
 
 /// The content of the results of `initialize` and `server/discover`.

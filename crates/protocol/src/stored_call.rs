@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    Call, ChangeFilter, Era, MessageContext, Principal, Profile, ProtocolError, Scopes, Session,
-    VersionRules, era,
+    Call, Era, MessageContext, Principal, Profile, ProtocolError, Scopes, Session, VersionRules,
+    era,
 };
 
 /// Everything that a handler may read from a call, except the HTTP request.
@@ -153,7 +153,7 @@ impl StoredCall {
         let text = |raw: &RawJson| Box::from(raw.get());
         let capabilities = self.capabilities.as_ref().map_or_else(|| "{}".into(), text);
         let info = self.info.as_ref().map(text);
-        let feed = profile.bus.subscribe(ChangeFilter::default());
+        let feed = profile.bus.closing();
         Arc::new(Session::new(rules, principal, info, capabilities, feed))
     }
 }

@@ -116,10 +116,7 @@ fn client_requests_name_invented_version() {
         id: Some(1),
         method: Method::ToolsList.as_str(),
         params: "{}",
-        meta: "",
-        name: None,
-        repeated: &[],
-        holds_tasks: false,
+        ..Outgoing::default()
     };
     for (rules, meta) in [
         (&INVENTED_LEGACY, json!(null)),

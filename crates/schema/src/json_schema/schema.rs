@@ -108,6 +108,16 @@ impl Schema {
         Self::compile(text, Role::Output)
     }
 
+    /// Returns the schema of a tool of another server, against which nothing is validated here. Its
+    /// headers apply if they are valid.
+    pub fn relayed_input(text: Arc<RawValue>) -> Self {
+        let document: Value = serde_json::from_str(text.get()).unwrap_or_default();
+        let headers = header_params(&document).unwrap_or_default();
+        let tree = Tree { nodes: vec![Node::Anything] };
+        let document = OnceLock::from(Value::Object(serde_json::Map::new()));
+        Self { text, tree, document, full: None, headers, role: Role::Input, proven: true }
+    }
+
     fn compile(text: &RawValue, role: Role) -> Result<Self, SchemaError> {
         let document: Value = serde_json::from_str(text.get()).map_err(SchemaError::NotJson)?;
         if role == Role::Input && document.get("type").is_none_or(|kind| kind != "object") {

@@ -1,10 +1,18 @@
 //! The client info and capabilities, serialized once for all requests of a client.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 use outlive_wire::{ClientCapabilities, Implementation};
 
+use super::CapabilityClass;
 use crate::era::modern::client_meta;
+
+/// Number of prepared texts: one for each capability class, without and with tasks.
+const TEXTS: usize = 2 * 64;
+
+/// The members of `_meta` after the version, by capability class and acceptance of tasks. Each is
+/// written at its first use.
+type Texts = Box<[OnceLock<Box<str>>]>;
 
 /// The info and capabilities of a client.
 #[derive(Clone)]
@@ -21,6 +29,10 @@ pub struct Declared {
     plain: Box<str>,
     /// Members of `_meta` after the version, for a modern request that accepts tasks.
     holding: Box<str>,
+    /// Whether modern requests carry the client info.
+    with_info: bool,
+    /// The same members for requests that declare a capability class of their own.
+    by_class: OnceLock<Texts>,
 }
 
 impl Declared {
@@ -35,12 +47,34 @@ impl Declared {
         let shown = with_info.then_some(&info);
         let plain = client_meta(shown, &capabilities, false);
         let holding = client_meta(shown, &capabilities, true);
-        Self { info, capabilities, hosts_tasks, streams: false, plain, holding }
+        Self {
+            info,
+            capabilities,
+            hosts_tasks,
+            streams: false,
+            plain,
+            holding,
+            with_info,
+            by_class: OnceLock::new(),
+        }
     }
 
     /// Returns the members of `_meta` after the version, for a modern request.
     pub(in crate::era) fn modern_meta(&self, holds_tasks: bool) -> &str {
         if holds_tasks { &self.holding } else { &self.plain }
+    }
+
+    /// Returns the same members for a request that declares exactly this capability class.
+    pub(in crate::era) fn class_meta(&self, class: CapabilityClass, holds_tasks: bool) -> &str {
+        let texts = self.by_class.get_or_init(|| (0..TEXTS).map(|_| OnceLock::new()).collect());
+        let index = usize::from(class.bits()) * 2 + usize::from(holds_tasks);
+        // Six bits and one: the index is always in bounds.
+        let Some(text) = texts.get(index) else { return self.modern_meta(holds_tasks) };
+        text.get_or_init(|| {
+            let mut capabilities = self.capabilities.clone();
+            class.apply(&mut capabilities);
+            client_meta(self.with_info.then_some(&self.info), &capabilities, holds_tasks)
+        })
     }
 }
 

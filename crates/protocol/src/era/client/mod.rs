@@ -3,13 +3,15 @@
 //! The client works with modern semantics: every request carries its own context, and a result is
 //! complete, requires input, or is a task. The legacy codec translates.
 
+mod class;
 mod codec;
 mod declared;
 mod mirror;
 mod task;
 mod write;
 
-pub use codec::{ClientCodec, Outgoing, ResultContext, ResultKind, version_header};
+pub use class::CapabilityClass;
+pub use codec::{ClientCodec, Outgoing, RelayedKind, ResultContext, ResultKind, version_header};
 pub use declared::Declared;
 pub use mirror::{mirrored_value, name_in};
 pub use task::{TaskSnapshot, TaskStatus, read_task};

@@ -12,15 +12,22 @@ pub(in crate::era) fn write(request: &Outgoing<'_>, own_meta: &[&str], out: &mut
     }
     out.extend_from_slice(br#""method":"#);
     put(&request.method, out);
-    let members = request.params.trim_ascii();
-    let members = members.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or("");
-    let members = members.trim_ascii();
+    let params = request.params.trim_ascii();
+    let params = params.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or("");
+    let params = params.trim_ascii();
     let has_meta = !own_meta.is_empty() || !request.meta.is_empty();
-    if has_meta || !members.is_empty() {
+    let has_members = request.members.iter().any(|part| !part.is_empty());
+    if has_meta || has_members || !params.is_empty() {
         out.extend_from_slice(br#","params":{"#);
-        out.extend_from_slice(members.as_bytes());
+        out.extend_from_slice(params.as_bytes());
+        if has_members {
+            if !params.is_empty() {
+                out.push(b',');
+            }
+            request.members.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+        }
         if has_meta {
-            if !members.is_empty() {
+            if has_members || !params.is_empty() {
                 out.push(b',');
             }
             out.extend_from_slice(br#""_meta":{"#);

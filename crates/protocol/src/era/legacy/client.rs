@@ -10,7 +10,7 @@ use crate::{
     TaskDialect, VersionRules,
     era::{
         client::{
-            ClientCodec, Declared, Outgoing, ResultContext, ResultKind, read_nested,
+            ClientCodec, Declared, Outgoing, RelayedKind, ResultContext, ResultKind, read_nested,
             version_header, write,
         },
         error::put,
@@ -52,6 +52,18 @@ impl ClientCodec for LegacyClientCodec {
         }
     }
 
+    fn read_relayed<'a>(
+        &self,
+        asked: &ResultContext,
+        result: &'a str,
+    ) -> Result<RelayedKind<'a>, String> {
+        Ok(match self.read(asked, result)? {
+            ResultKind::Task(task) => RelayedKind::Task(task),
+            // Legacy results have no other kind.
+            ResultKind::Complete | ResultKind::InputRequired(_) => RelayedKind::Complete,
+        })
+    }
+
     fn write_response(
         &self,
         rules: &VersionRules,
@@ -73,7 +85,10 @@ impl ClientCodec for LegacyClientCodec {
 
     fn capabilities(&self, rules: &VersionRules, me: &Declared) -> ClientCapabilities {
         let mut said = me.capabilities.clone();
-        said.extensions = None;
+        // Servers of the older versions may reject members that they do not know.
+        if !rules.since(Version::V2025_11_25) {
+            said.extensions = None;
+        }
         if let Some(roots) = &mut said.roots {
             roots.list_changed = Some(true);
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{input, partial, shape, task};
 use crate::{
     Call, Change, EventIdMode, Frame, Message, MethodResult, Notify, Outcome, Page, ProtocolError,
-    ServerDescription, TaskDialect, VersionRules,
+    RelayedKind, RelayedResult, ServerDescription, TaskDialect, VersionRules,
     era::{
         error::{self, put},
         notify, tool_result,
@@ -167,6 +167,28 @@ fn result(rules: &VersionRules, answer: MethodResult, out: &mut Vec<u8>) {
             put(&result, out);
         }
         MethodResult::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),
+        MethodResult::Relayed(relayed, kind) => match typed(rules, &relayed, kind) {
+            Some(typed) => result(rules, typed, out),
+            None => relayed.write_object(out),
+        },
+    }
+}
+
+/// Parses the result of another server if the version lacks one of its members. A text that cannot
+/// be parsed passes unchanged: the client judges it.
+fn typed(rules: &VersionRules, relayed: &RelayedResult, kind: RelayedKind) -> Option<MethodResult> {
+    match kind {
+        RelayedKind::Tool if shape::changes_tool_result(rules, relayed) => {
+            relayed.to_typed().ok().map(MethodResult::Tool)
+        }
+        RelayedKind::Prompt if shape::changes_content(rules, relayed.get()) => {
+            relayed.to_typed().ok().map(MethodResult::Prompt)
+        }
+        RelayedKind::Resource(cache) if shape::changes_contents(rules, relayed.get()) => {
+            let typed = relayed.to_typed().ok();
+            typed.map(|result| MethodResult::Resource(result, cache))
+        }
+        _ => None,
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn open_session(
     let named = versions.find(Era::Legacy, &hello.protocol_version);
     let rules = named.or(versions.newest(Era::Legacy)).ok_or(ProtocolError::Internal)?;
     let (info, capabilities) = kept(&hello, profile.limits.max_handshake_bytes)?;
-    let feed = profile.bus.subscribe(wants(BTreeSet::new()));
+    let feed = profile.bus.subscribe(&principal, wants(BTreeSet::new()));
     Ok(Arc::new(Session::new(rules, principal, info, capabilities, feed)))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn reopen_session(
     profile: &Profile,
 ) -> Option<Session> {
     let rules = profile.versions.find(Era::Legacy, known.version)?;
-    let feed = profile.bus.subscribe(wants(known.resources));
+    let feed = profile.bus.subscribe(&principal, wants(known.resources));
     let session =
         Session::new(rules, principal, known.client_info, known.client_capabilities, feed);
     // Clients use a session only after they have initialized it.

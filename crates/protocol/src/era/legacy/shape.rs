@@ -1,5 +1,6 @@
 //! Removes or converts the parts of a result that a version does not have.
 
+use memchr::memmem;
 use outlive_wire::{
     Annotations, CallToolResult, ContentBlock, GetPromptResult, Implementation, Meta, Prompt,
     RawJson, Resource, ResourceContents, ResourceTemplate, SamplingMessageContentBlock,
@@ -7,7 +8,7 @@ use outlive_wire::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Progress, VersionRules};
+use crate::{Progress, RelayedResult, VersionRules, relayed::Structured};
 
 pub(super) fn capabilities(
     rules: &VersionRules,
@@ -105,6 +106,30 @@ pub(super) fn contents(rules: &VersionRules, contents: &mut ResourceContents) {
         ResourceContents::Blob(contents) => contents.meta = None,
         _ => {}
     }
+}
+
+/// Returns whether [`tool_result`] may change a result.
+pub(super) fn changes_tool_result(rules: &VersionRules, result: &RelayedResult) -> bool {
+    let lacks_structured = match result.structured() {
+        Structured::Absent => false,
+        Structured::Object => !rules.since(Version::V2025_06_18),
+        Structured::Other => true,
+    };
+    lacks_structured || changes_content(rules, result.get())
+}
+
+/// Returns whether [`content`] may change a block in a text: whether the text names a member or a
+/// block that the version lacks.
+pub(super) fn changes_content(rules: &VersionRules, text: &str) -> bool {
+    let has = |part: &str| memmem::find(text.as_bytes(), part.as_bytes()).is_some();
+    !rules.since(Version::V2025_11_25) && has("resource_link")
+        || !rules.since(Version::V2025_06_18) && (has("lastModified") || has("_meta"))
+        || !rules.since(Version::V2025_03_26) && has("audio")
+}
+
+/// Returns whether [`contents`] may change contents in a text.
+pub(super) fn changes_contents(rules: &VersionRules, text: &str) -> bool {
+    !rules.since(Version::V2025_06_18) && memmem::find(text.as_bytes(), b"_meta").is_some()
 }
 
 pub(super) fn progress(rules: &VersionRules, mut progress: Progress) -> Progress {

@@ -10,8 +10,8 @@ use crate::{
     VersionRules,
     era::{
         client::{
-            ClientCodec, Declared, Outgoing, ResultContext, ResultKind, read_task, version_header,
-            write,
+            ClientCodec, Declared, Outgoing, RelayedKind, ResultContext, ResultKind, read_task,
+            version_header, write,
         },
         headers,
     },
@@ -38,7 +38,10 @@ impl ClientCodec for ModernClientCodec {
         me: &Declared,
         out: &mut Vec<u8>,
     ) {
-        let rest = me.modern_meta(request.holds_tasks);
+        let rest = match request.class {
+            Some(class) => me.class_meta(class, request.holds_tasks),
+            None => me.modern_meta(request.holds_tasks),
+        };
         write(request, &[VERSION_MEMBER, rules.version.as_str(), "\",", rest], out);
     }
 
@@ -59,40 +62,49 @@ impl ClientCodec for ModernClientCodec {
     }
 
     fn read(&self, asked: &ResultContext, result: &str) -> Result<ResultKind, String> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Stamp<'a> {
-            #[serde(borrow, default)]
-            result_type: Option<Str<'a>>,
-        }
-        let stamp: Stamp<'_> =
-            serde_json::from_str(result).map_err(|error| format!("invalid result: {error}"))?;
-        match (stamp.result_type.as_deref(), asked.method) {
-            // Older servers send no `resultType`; their results are complete.
-            (None | Some("complete"), _) => Ok(ResultKind::Complete),
-            // The examples of the tasks extension send `task` as the type of `tasks/get`.
-            (Some("task"), Some(Method::TasksGet)) => Ok(ResultKind::Complete),
-            (
-                Some("input_required"),
-                Some(Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead),
-            ) => {
+        Ok(match kind_of(asked, result)? {
+            Kind::Complete => ResultKind::Complete,
+            Kind::Task => ResultKind::Task(Box::new(read_task(result)?)),
+            Kind::InputRequired => {
                 let required: outlive_wire::InputRequiredResult = serde_json::from_str(result)
                     .map_err(|error| format!("invalid `input_required` result: {error}"))?;
                 let asks = required.input_requests.as_ref().is_some_and(|asked| !asked.is_empty());
-                match asks || required.request_state.is_some() {
-                    true => Ok(ResultKind::InputRequired(Box::new(required))),
-                    false => Err("`input_required` has neither `inputRequests` nor `requestState`"
-                        .to_owned()),
+                if !asks && required.request_state.is_none() {
+                    return Err(NOTHING_REQUIRED.to_owned());
                 }
+                ResultKind::InputRequired(Box::new(required))
             }
-            (Some("task"), Some(Method::ToolsCall)) if asked.holds_tasks => {
-                read_task(result).map(|task| ResultKind::Task(Box::new(task)))
-            }
-            (Some(other), _) => Err(format!(
-                "`resultType` `{}` is not valid for this method",
-                crate::error::short(other)
-            )),
+        })
+    }
+
+    fn read_relayed<'a>(
+        &self,
+        asked: &ResultContext,
+        result: &'a str,
+    ) -> Result<RelayedKind<'a>, String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Required<'a> {
+            #[serde(borrow)]
+            input_requests: Option<&'a RawValue>,
+            request_state: Option<String>,
+            #[serde(borrow, rename = "_meta")]
+            meta: Option<&'a RawValue>,
         }
+        Ok(match kind_of(asked, result)? {
+            Kind::Complete => RelayedKind::Complete,
+            Kind::Task => RelayedKind::Task(Box::new(read_task(result)?)),
+            Kind::InputRequired => {
+                let required: Required<'a> = serde_json::from_str(result)
+                    .map_err(|error| format!("invalid `input_required` result: {error}"))?;
+                let Required { input_requests: requests, request_state: state, meta } = required;
+                let asks = requests.is_some_and(|requests| requests.get() != "{}");
+                if !asks && state.is_none() {
+                    return Err(NOTHING_REQUIRED.to_owned());
+                }
+                RelayedKind::InputRequired { requests, state, meta }
+            }
+        })
     }
 
     fn write_response(
@@ -108,5 +120,40 @@ impl ClientCodec for ModernClientCodec {
 
     fn capabilities(&self, _rules: &VersionRules, me: &Declared) -> ClientCapabilities {
         me.capabilities.clone()
+    }
+}
+
+const NOTHING_REQUIRED: &str = "`input_required` has neither `inputRequests` nor `requestState`";
+
+/// The kind of a result, by its stamp.
+enum Kind {
+    Complete,
+    InputRequired,
+    Task,
+}
+
+fn kind_of(asked: &ResultContext, result: &str) -> Result<Kind, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Stamp<'a> {
+        #[serde(borrow, default)]
+        result_type: Option<Str<'a>>,
+    }
+    let stamp: Stamp<'_> =
+        serde_json::from_str(result).map_err(|error| format!("invalid result: {error}"))?;
+    match (stamp.result_type.as_deref(), asked.method) {
+        // Older servers send no `resultType`; their results are complete.
+        (None | Some("complete"), _) => Ok(Kind::Complete),
+        // The examples of the tasks extension send `task` as the type of `tasks/get`.
+        (Some("task"), Some(Method::TasksGet)) => Ok(Kind::Complete),
+        (
+            Some("input_required"),
+            Some(Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead),
+        ) => Ok(Kind::InputRequired),
+        (Some("task"), Some(Method::ToolsCall)) if asked.holds_tasks => Ok(Kind::Task),
+        (Some(other), _) => Err(format!(
+            "`resultType` `{}` is not valid for this method",
+            crate::error::short(other)
+        )),
     }
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Call, Change, Era, Frame, InputRequired, Message, MethodResult, Notify, Outcome, Profile,
-    ProtocolError, ServerDescription, TaskView,
+    ProtocolError, RelayedKind, RelayedResult, ServerDescription, TaskView,
     era::{
         error::{self, put},
         input, notify, tool_result,
@@ -150,12 +150,10 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
             Head { cache: Some(cache), ..head }.write(meta.as_ref(), &result, out);
         }
         MethodResult::Prompt(mut result) => {
-            let meta = result.meta.take();
-            head.write(meta.as_ref(), &result, out);
+            head.write(result.meta.take().as_ref(), &result, out);
         }
         MethodResult::Completion(mut result) => {
-            let meta = result.meta.take();
-            head.write(meta.as_ref(), &result, out);
+            head.write(result.meta.take().as_ref(), &result, out);
         }
         MethodResult::Task(task) => {
             head.write_beside(&Task::detailed(&task), out, |out| beside(call, &task, out));
@@ -176,8 +174,28 @@ fn complete(call: &Call, answer: MethodResult, profile: &Profile, out: &mut Vec<
             Head { subscription: Some(call.id()), ..head }.write(None, &Nothing {}, out)
         }
         MethodResult::Raw(raw) => head.write_raw(&raw, out),
+        MethodResult::Relayed(result, kind) => relayed(&head, &result, kind, out),
     }
     out.extend_from_slice(b"}}");
+}
+
+/// Writes the result of another server. Its members pass unchanged.
+fn relayed(head: &Head<'_>, result: &RelayedResult, kind: RelayedKind, out: &mut Vec<u8>) {
+    let cache = match kind {
+        RelayedKind::Resource(defaults) => Some(result.cache().unwrap_or(defaults)),
+        RelayedKind::Tool | RelayedKind::Prompt | RelayedKind::Completion => None,
+    };
+    let head = Head { cache, ..*head };
+    head.open(false, out);
+    result.meta(|key, value| {
+        open_member(key, out);
+        out.extend_from_slice(value.as_bytes());
+    });
+    head.close(out);
+    out.push(b',');
+    if !result.write_members(out) {
+        out.pop();
+    }
 }
 
 /// Encodes an `input_required` result. Without input requests, the client retries after
