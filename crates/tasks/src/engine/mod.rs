@@ -29,5 +29,7 @@ pub use create::Promotion;
 pub use error::CreateError;
 pub use events::{EngineEvent, EngineObserver};
 pub use handle::Engine;
-pub use runner::{Allowance, CleanupFuture, ReduceResult, StartError, TaskRun, TaskRunner, Work};
+pub use runner::{
+    Allowance, CleanupFuture, PrepareFuture, ReduceResult, StartError, TaskRun, TaskRunner, Work,
+};
 pub use unacknowledged::UnacknowledgedTask;

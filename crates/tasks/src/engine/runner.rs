@@ -12,6 +12,9 @@ use crate::{
 /// Future of a handler, which resolves to the outcome of its task.
 pub type Work = Pin<Box<dyn Future<Output = TaskOutcome> + Send>>;
 
+/// Future of the preparation of a task's start.
+pub type PrepareFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Future of a cleanup. The audit log records an error.
 pub type CleanupFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
@@ -24,6 +27,12 @@ pub type ReduceResult =
 /// Starts the handlers of tasks. The engine decides when a handler starts, and the runner decides
 /// which one.
 pub trait TaskRunner: Send + Sync + 'static {
+    /// Reads what [`TaskRunner::start`] needs and memory does not have. The engine waits for it
+    /// before it starts the task. Returns `None` if nothing is missing. Must not block.
+    fn prepare(&self, _claimed: &ClaimedTask) -> Option<PrepareFuture> {
+        None
+    }
+
     /// Starts a task, or replays it over its journal. Must not block.
     ///
     /// # Errors

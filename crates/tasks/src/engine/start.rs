@@ -78,6 +78,9 @@ pub(super) async fn start(
         );
         Err(StartError { outcome: TaskOutcome::Error(internal(why)), quarantine: true })
     } else {
+        if let Some(prepared) = engine.runner.prepare(&claimed) {
+            prepared.await;
+        }
         engine.runner.start(claimed)
     };
     match started {

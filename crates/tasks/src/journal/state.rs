@@ -77,6 +77,8 @@ pub(super) struct State {
     quarantined: bool,
     /// Whether a part of the run continues after cancellation.
     shielded: bool,
+    /// Number of guards that prevent parking: the run holds something that no replay restores.
+    pub(super) parking_guards: usize,
     /// Limit for which the store rejected a write. The run records nothing after that.
     pub(super) refused: Option<&'static str>,
     /// Whether the store rejected segments whose `emit` had already returned success.
@@ -358,7 +360,9 @@ pub(super) const DUE: &str = "#due";
 
 impl State {
     fn is_between_steps(&self) -> bool {
-        !self.steps.any_active() && self.pending.as_ref().is_none_or(PendingWrites::is_empty)
+        self.parking_guards == 0
+            && !self.steps.any_active()
+            && self.pending.as_ref().is_none_or(PendingWrites::is_empty)
     }
 
     /// Returns whether the run waits for an event that the store can observe.

@@ -75,17 +75,18 @@ fn may_respond(
     }
 }
 
-/// Returns whether an inbox contains an open input request. `of` is the person of its task, and
-/// `indexed` whether lists contain the task.
+/// Returns whether an inbox contains an open input request. `of` is principal and person of its
+/// task, and `indexed` whether lists contain the task.
 pub(super) fn is_in_inbox(
     reader: &InboxReader,
     audience: &Audience,
-    of: Option<&str>,
+    (principal, of): (&str, Option<&str>),
     indexed: bool,
 ) -> bool {
     let person = reader.person.as_deref();
     let is_for = person.is_some() && may_respond(audience, of, person, &reader.scopes);
-    (indexed || audience.is_people()) && (reader.all || is_for)
+    let is_read = reader.principal.as_deref().is_none_or(|only| only == principal);
+    is_read && (indexed || audience.is_people()) && (reader.all || is_for)
 }
 
 #[cfg(test)]
@@ -166,9 +167,12 @@ mod tests {
     #[test]
     fn inbox_without_person_is_empty_unless_it_reads_all() {
         let (nobody, all) = (InboxReader::default(), InboxReader::default().all(true));
-        assert!(!is_in_inbox(&nobody, &Audience::Client, Some("ann"), true));
-        assert!(is_in_inbox(&all, &Audience::Client, Some("ann"), true));
-        assert!(!is_in_inbox(&all, &Audience::Client, Some("ann"), false));
-        assert!(is_in_inbox(&all, &Audience::Scope("ops".to_owned()), None, false));
+        let (ann, unknown) = (("p", Some("ann")), ("p", None));
+        assert!(!is_in_inbox(&nobody, &Audience::Client, ann, true));
+        assert!(is_in_inbox(&all, &Audience::Client, ann, true));
+        assert!(!is_in_inbox(&all, &Audience::Client, ann, false));
+        assert!(is_in_inbox(&all, &Audience::Scope("ops".to_owned()), unknown, false));
+        let only = all.principal(Some("q".to_owned()));
+        assert!(!is_in_inbox(&only, &Audience::Client, ann, true));
     }
 }

@@ -1,11 +1,13 @@
 //! Sizes in the byte count of a principal. All stores of this crate count alike.
 
+use std::collections::BTreeSet;
+
 use super::{
     decision_store::Vote,
     input_request::NewInputRequest,
     outcome::TaskOutcome,
     result::ResultPart,
-    task::NewTask,
+    task::{MAX_TAGS, NewTask},
     work::{Changes, Transition},
 };
 use crate::{JournalEntry, SegmentRecord};
@@ -20,16 +22,47 @@ pub(super) const ENTRY_BYTES: usize = 256;
 /// Bytes that a vote counts in addition to its texts: its row and indexes.
 pub(super) const VOTE_BYTES: usize = 128;
 
+/// Bytes that a tag counts in addition to its text: its row and index.
+pub(super) const TAG_BYTES: usize = 64;
+
 /// Size up to which the outcome of a task is always stored, even if the principal is at its limit.
 /// A task whose larger outcome is rejected ends with an error that is smaller than this.
 pub const OUTCOME_RESERVE: usize = 1_024;
 
-/// Returns the bytes of a new task, including its journal and its input requests.
+/// Returns the bytes of a new task, including its journal, its input requests and its tags.
 pub(super) fn new_task(task: &NewTask) -> usize {
     let entries = task.journal.entries.iter().map(|(key, entry)| journal_entry(key, entry));
     let segments = task.journal.segments.iter().map(segment);
     let asked = task.input_requests.iter().map(input_request);
-    TASK_BYTES + task.request.get().len() + entries.chain(segments).chain(asked).sum::<usize>()
+    let children = entries.chain(segments).chain(asked).sum::<usize>();
+    TASK_BYTES + task.request.get().len() + children + tags(stored_tags(task))
+}
+
+/// Returns the tags of a new task that a store keeps.
+pub(super) fn stored_tags(task: &NewTask) -> BTreeSet<&str> {
+    let mut stored = BTreeSet::new();
+    for tag in task.tags.iter().filter(|_| task.indexed) {
+        if stored.len() < MAX_TAGS {
+            stored.insert(tag.as_str());
+        }
+    }
+    stored
+}
+
+/// Returns the tags that a store adds to those of a task that is indexed.
+pub(super) fn added_tags<'a>(known: &[String], tags: &'a [String]) -> BTreeSet<&'a str> {
+    let mut added = BTreeSet::new();
+    for tag in tags.iter().filter(|tag| !known.contains(tag)) {
+        if known.len() + added.len() < MAX_TAGS {
+            added.insert(tag.as_str());
+        }
+    }
+    added
+}
+
+/// Returns the bytes of tags.
+pub(super) fn tags<'a>(tags: impl IntoIterator<Item = &'a str>) -> usize {
+    tags.into_iter().map(|tag| TAG_BYTES + tag.len()).sum()
 }
 
 /// Returns the bytes of a journal entry in its serialized form.
@@ -54,7 +87,10 @@ pub(super) fn input_request(asked: &NewInputRequest) -> usize {
     let (names, scope) = asked.audience.addressees();
     let addressees = names.iter().map(String::len).chain(scope.map(str::len)).sum::<usize>();
     let binding = asked.binding.as_ref();
-    let binding = binding.map_or(0, |bound| bound.digest.len() + bound.definition.len());
+    let binding = binding.map_or(0, |bound| {
+        let denial = bound.denial.as_ref().map_or(0, String::len);
+        bound.digest.len() + bound.definition.len() + denial
+    });
     asked.name.len() + asked.key.len() + body + addressees + binding
 }
 
@@ -84,7 +120,7 @@ pub(crate) fn at_most(changes: &Changes, then: &Transition) -> usize {
         Transition::End { outcome, .. } => outcome_bytes(outcome),
         Transition::Continue | Transition::Park { .. } | Transition::Quarantine { .. } => 0,
     };
-    let parts = result_parts(&changes.result_parts);
+    let parts = result_parts(&changes.result_parts) + tags(changes.tags.iter().map(String::as_str));
     entries.chain(segments).chain(asked).sum::<usize>() + parts + outcome_need(outcome)
 }
 

@@ -27,6 +27,20 @@ pub trait DecisionStore: Send + Sync + 'static {
         limit: usize,
     ) -> StoreFuture<'a, Vec<InboxItem>>;
 
+    /// Returns the number of open input requests that a person may respond to: of those that
+    /// [`open_for`](Self::open_for) returns, but at most `limit`.
+    fn count_open<'a>(&'a self, reader: &'a InboxReader, limit: usize) -> StoreFuture<'a, usize>;
+
+    /// Returns the responses that have settled approval requests with a
+    /// [denial key](Binding::denial) since a time, newest first. A response is returned from the
+    /// commit that settles its request, until its task is deleted.
+    fn settled_since<'a>(
+        &'a self,
+        denial: &'a str,
+        since: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SettledResponse>>;
+
     /// Returns the last requests that a person has voted on, newest vote first.
     fn voted_by<'a>(&'a self, person: &'a str, limit: usize) -> StoreFuture<'a, Vec<InboxItem>>;
 
@@ -62,16 +76,40 @@ pub struct InboxReader {
     pub scopes: Vec<String>,
     /// Whether to return the open requests of all tasks, for operators.
     pub all: bool,
+    /// Principal whose tasks alone are read; `None` for the tasks of all principals.
+    pub principal: Option<String>,
 }
 
 impl InboxReader {
     /// Creates a reader with scopes.
     pub fn new(person: impl Into<String>, scopes: Vec<String>) -> Self {
-        Self { person: Some(person.into()), scopes, all: false }
+        Self { person: Some(person.into()), scopes, all: false, principal: None }
     }
 }
 
-setters!(InboxReader { person: Option<String>, scopes: Vec<String>, all: bool });
+setters!(InboxReader {
+    person: Option<String>,
+    scopes: Vec<String>,
+    all: bool,
+    principal: Option<String>,
+});
+
+/// A response that has settled an input request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SettledResponse {
+    /// Response of a person, or of the client.
+    pub response: RawJson,
+    /// When the request was settled.
+    pub settled_at: UnixMillis,
+}
+
+impl SettledResponse {
+    /// Creates a response.
+    pub fn new(response: RawJson, settled_at: UnixMillis) -> Self {
+        Self { response, settled_at }
+    }
+}
 
 /// Position in an inbox: the last input request of the previous page.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

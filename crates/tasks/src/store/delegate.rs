@@ -97,7 +97,10 @@ macro_rules! delegate_store {
     };
     (@impl DecisionStore [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
         impl $($generics)* $crate::store::DecisionStore for $type {
-            $crate::delegate_store!(open_for, voted_by, input_request, decide: |$this| $inner);
+            $crate::delegate_store!(
+                open_for, count_open, settled_since, voted_by, input_request, decide:
+                    |$this| $inner
+            );
         }
     };
     (@impl DeliveryQueue [$($generics:tt)*] $type:ty, $this:ident, $inner:expr) => {
@@ -392,6 +395,16 @@ macro_rules! delegate_store {
             after: Option<&'a $crate::store::InboxCursor>,
             limit: usize,
         ) -> Vec<$crate::store::InboxItem>);
+    };
+    (@method count_open $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DecisionStore, count_open(
+            reader: &'a $crate::store::InboxReader, limit: usize,
+        ) -> usize);
+    };
+    (@method settled_since $this:ident, $inner:expr) => {
+        $crate::delegate_store!(@fn $this, $inner, DecisionStore, settled_since(
+            denial: &'a str, since: $crate::store::UnixMillis, limit: usize,
+        ) -> Vec<$crate::store::SettledResponse>);
     };
     (@method voted_by $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, DecisionStore, voted_by(

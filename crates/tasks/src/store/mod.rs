@@ -67,7 +67,7 @@ pub use charge::Charge;
 pub use claim::Claim;
 pub use decision_store::{
     Decision, DecisionOutcome, DecisionStore, InboxCursor, InboxItem, InboxReader,
-    InputRequestDetail, Vote,
+    InputRequestDetail, SettledResponse, Vote,
 };
 pub use delivery_queue::{DELIVERY_RETENTION, Delivery, DeliveryQueue, MAX_DELIVERIES};
 pub use error::StoreError;

@@ -14,8 +14,9 @@ use outlive_tasks::{
         Audience, AuditEvent, AuditLog, AuditRecord, Changes, CreateOutcome, Decision,
         DecisionOutcome, DecisionStore, Delivery, DeliveryQueue, InboxCursor, InboxItem,
         InboxReader, JournalCursor, JournalItem, Lease, ListCursor, MemoryStore, MetricRow,
-        MetricStore, NewInputRequest, NewTask, StoreFuture, SweepReport, TaskEvent, TaskId,
-        TaskIndex, TaskPage, TaskQuery, TaskStore, Transition, UnixMillis, WorkQueue,
+        MetricStore, NewInputRequest, NewTask, SettledResponse, StoreFuture, SweepReport,
+        TaskEvent, TaskId, TaskIndex, TaskPage, TaskQuery, TaskStore, Transition, UnixMillis,
+        WorkQueue,
         contract::{Check, ContractBench, checks, people_checks},
     },
 };
@@ -45,6 +46,14 @@ enum Flaw {
     LostAudit,
     /// Votes have no byte limit.
     Unlimited,
+    /// A denial is missing in the first search for it.
+    LateDenial,
+    /// An inbox counts the input requests of all people.
+    CountsAll,
+    /// An inbox of one principal counts the input requests of all principals.
+    CountsForeign,
+    /// Tags have no byte limit.
+    FreeTags,
     /// A page contains the tasks of all persons.
     ForeignTasks,
     /// A page continues after a number of tasks instead of a task.
@@ -161,6 +170,26 @@ async fn contract_detects_missing_byte_limit_of_votes() {
 }
 
 #[tokio::test]
+async fn contract_detects_late_denial() {
+    let promises = [
+        "response_is_found_by_denial_key_from_its_commit",
+        "response_of_client_is_found_by_denial_key",
+    ];
+    detects(Flaw::LateDenial, &promises).await;
+}
+
+#[tokio::test]
+async fn contract_detects_wrong_count_of_inbox() {
+    detects(Flaw::CountsAll, &["inbox_is_counted_up_to_limit"]).await;
+    detects(Flaw::CountsForeign, &["inbox_of_one_principal_contains_only_its_tasks"]).await;
+}
+
+#[tokio::test]
+async fn contract_detects_missing_byte_limit_of_tags() {
+    detects(Flaw::FreeTags, &["tag_above_byte_limit_is_rejected"]).await;
+}
+
+#[tokio::test]
 async fn contract_detects_tasks_of_another_person() {
     let promises =
         ["page_of_person_contains_no_task_of_another_person", "page_applies_all_conditions"];
@@ -228,6 +257,8 @@ struct Known {
     read: Vec<(InboxReader, InboxItem)>,
     /// Input requests that an inbox should have contained.
     missed: HashSet<(TaskId, String)>,
+    /// Denial key and time of responses that a search should have found.
+    late: HashSet<(String, UnixMillis)>,
     /// Number of tasks before each cursor.
     offsets: HashMap<(UnixMillis, TaskId), usize>,
 }
@@ -293,6 +324,9 @@ impl TaskStore for Broken {
             task.person = None;
         }
         task.indexed |= self.has(Flaw::TagsAll);
+        if self.has(Flaw::FreeTags) {
+            task.max_bytes = u64::MAX;
+        }
         self.inner.create(task)
     }
 }
@@ -310,6 +344,7 @@ impl WorkQueue for Broken {
         Box::pin(async move {
             let mut changes = changes.clone();
             self.flawed_requests(&mut changes.input_requests);
+            changes.charge = changes.charge.filter(|_| !self.has(Flaw::FreeTags));
             let committed = self.inner.commit(lease, &changes, then).await;
             if self.has(Flaw::EndOfRejected) && committed.is_err() {
                 let event = AuditEvent::new(lease.task.as_str(), "", "ended");
@@ -379,6 +414,35 @@ impl TaskIndex for Broken {
 
 impl DecisionStore for Broken {
     delegate_store!(voted_by, input_request: |store| &store.inner);
+
+    fn count_open<'a>(&'a self, reader: &'a InboxReader, limit: usize) -> StoreFuture<'a, usize> {
+        Box::pin(async move {
+            let reader = reader.clone();
+            match self.flaw {
+                Some(Flaw::CountsAll) => self.inner.count_open(&reader.all(true), limit).await,
+                Some(Flaw::CountsForeign) => {
+                    self.inner.count_open(&reader.principal(None), limit).await
+                }
+                _ => self.inner.count_open(&reader, limit).await,
+            }
+        })
+    }
+
+    fn settled_since<'a>(
+        &'a self,
+        denial: &'a str,
+        since: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SettledResponse>> {
+        Box::pin(async move {
+            let mut settled = self.inner.settled_since(denial, since, limit).await?;
+            if self.has(Flaw::LateDenial) {
+                let missed = &mut self.known().late;
+                settled.retain(|one| !missed.insert((denial.to_owned(), one.settled_at)));
+            }
+            Ok(settled)
+        })
+    }
 
     fn open_for<'a>(
         &'a self,

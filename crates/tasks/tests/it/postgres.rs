@@ -323,7 +323,9 @@ impl Schema {
                      + coalesce((SELECT sum(bytes)
                          FROM input_request WHERE task = t.number), 0)
                      + coalesce((SELECT sum(vote_bytes(person, reason, channel))
-                         FROM vote WHERE task = t.number), 0) AS bytes FROM task t
+                         FROM vote WHERE task = t.number), 0)
+                     + coalesce((SELECT sum(tag_bytes(tag))
+                         FROM tag WHERE task = t.number), 0) AS bytes FROM task t
                  UNION ALL SELECT principal, key_value_bytes(key, body) FROM key_value
                      WHERE principal IS NOT NULL) AS each GROUP BY principal) AS t
              FULL JOIN (SELECT principal, sum(bytes) AS bytes FROM (

@@ -62,10 +62,12 @@ fn is_counted_right(folder: &Folder) {
             + coalesce((SELECT sum(octet_length(value)) FROM json_tree(people)
                 WHERE type = 'text'), 0)
             + coalesce(octet_length(binding ->> 'digest')
-                + octet_length(binding ->> 'definition'), 0)), 0) FROM input_request)
+                + octet_length(binding ->> 'definition'), 0)
+            + coalesce(octet_length(binding ->> 'denial'), 0)), 0) FROM input_request)
         + (SELECT coalesce(sum(128 + octet_length(person) + octet_length(channel)
             + coalesce(octet_length(reason), 0)), 0) FROM vote)
         + (SELECT coalesce(sum(octet_length(body)), 0) FROM result_part)
+        + (SELECT coalesce(sum(64 + octet_length(tag)), 0) FROM tag)
         + (SELECT coalesce(sum(256 + octet_length(key) + octet_length(body)), 0) FROM key_value
             WHERE principal IS NOT NULL)";
     assert_eq!(count("SELECT coalesce(sum(bytes), 0) FROM principal_quota"), count(bytes));

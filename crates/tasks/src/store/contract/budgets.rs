@@ -33,6 +33,8 @@ promises![
     quarantine_above_byte_limit_is_rejected_and_lease_stays,
     commit_without_new_bytes_succeeds_at_byte_limit,
     principal_at_byte_limit_does_not_block_other_principals,
+    tags_count_until_deletion_of_their_task,
+    tag_above_byte_limit_is_rejected,
     key_value_entry_counts_until_deletion,
     key_value_entry_above_byte_limit_is_rejected,
     ready_on_working_store_succeeds,
@@ -293,6 +295,69 @@ async fn commit_without_new_bytes_succeeds_at_byte_limit(bench: ContractBench) {
     bench.write(&lease, charged(Changes::default(), 0)).await;
     assert_eq!(bench.bytes(OWNER).await, before);
     bench.park(&lease, charged(Changes::default(), 0)).await;
+}
+
+fn tags(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+async fn tags_count_until_deletion_of_their_task(bench: ContractBench) {
+    let worker = || Some((worker("w"), HOUR));
+    let create = async |new: NewTask| match bench.store.create(new).await {
+        Ok(CreateOutcome::Created { lease: Some(lease), .. }) => lease,
+        other => panic!("expected a lease: {other:?}"),
+    };
+    let plain = create(task("a").worker(worker())).await;
+    let bytes_of_task = bench.bytes(OWNER).await;
+    // Of a task without an index entry, no tag is stored.
+    let ignored = create(task("b").worker(worker()).tags(tags(&["order=1"]))).await;
+    bench.write(&ignored, Changes { tags: tags(&["order=2"]), ..Changes::default() }).await;
+    assert_eq!(bench.bytes(OWNER).await, 2 * bytes_of_task);
+    let texts = ["order=1", "order=1", "kunde=ü"];
+    let tagged = create(task("c").worker(worker()).indexed(true).tags(tags(&texts))).await;
+    let created = bench.bytes(OWNER).await;
+    let counted = created - 3 * bytes_of_task;
+    assert!((14..KIB as u64).contains(&counted), "{counted}");
+    let tag = |number: u32| format!("step={number}");
+    bench.write(&tagged, Changes { tags: vec![tag(1)], ..Changes::default() }).await;
+    let each = bench.bytes(OWNER).await - created;
+    assert!((6..KIB as u64).contains(&each), "{each}");
+    // Repeated tags and those above eight are not stored.
+    let more = std::iter::once("order=1".to_owned()).chain((1..20).map(tag)).collect();
+    bench.write(&tagged, Changes { tags: more, ..Changes::default() }).await;
+    let all = bench.bytes(OWNER).await;
+    assert_eq!(all, created + 6 * each);
+    bench.write(&tagged, Changes { tags: vec![tag(100)], ..Changes::default() }).await;
+    assert_eq!(bench.bytes(OWNER).await, all);
+    for lease in [plain, ignored, tagged] {
+        bench.end(&lease, done()).await;
+    }
+    bench.advance(RETENTION + TTL + Duration::from_secs(1));
+    for _ in 0..3 {
+        bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
+    }
+    assert_eq!(bench.bytes(OWNER).await, 0, "tags are deleted with their task");
+}
+
+async fn tag_above_byte_limit_is_rejected(bench: ContractBench) {
+    let long = "n".repeat(10 * KIB);
+    let new = |id: &str| task(id).indexed(true).max_bytes(8 * KIB as u64);
+    let tagged = bench.store.create(new("a").tags(vec![long.clone()])).await;
+    assert_eq!(tagged, Ok(CreateOutcome::BytesExceeded));
+    let created = bench.store.create(new("a").worker(Some((worker("w"), HOUR)))).await;
+    let Ok(CreateOutcome::Created { lease: Some(lease), .. }) = created else {
+        panic!("{created:?}")
+    };
+    let before = bench.bytes(OWNER).await;
+    let changes =
+        |tag: &str, most| charged(Changes { tags: tags(&[tag]), ..Changes::default() }, most);
+    let too_much = changes(&long, 8 * KIB as u64);
+    let refused = bench.store.commit(&lease, &too_much, &Transition::Continue).await;
+    assert_eq!(refused, Err(StoreError::BytesExceeded));
+    assert_eq!(bench.bytes(OWNER).await, before);
+    bench.write(&lease, changes("order=1", 8 * KIB as u64)).await;
+    // A tag that the task has adds no bytes.
+    bench.write(&lease, changes("order=1", 0)).await;
 }
 
 async fn principal_at_byte_limit_does_not_block_other_principals(bench: ContractBench) {

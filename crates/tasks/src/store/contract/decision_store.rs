@@ -44,6 +44,9 @@ promises![
     vote_on_quarantined_task_does_not_wake_it,
     reopened_request_has_no_votes,
     vote_notifies_listeners,
+    response_is_found_by_denial_key_from_its_commit,
+    response_of_client_is_found_by_denial_key,
+    open_and_withdrawn_requests_are_not_found_by_denial_key,
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -414,4 +417,75 @@ async fn vote_notifies_listeners(bench: ContractBench) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("the vote was not reported");
+}
+
+/// Returns an approval request with a denial key.
+fn deniable(audience: Audience, key: &str) -> NewInputRequest {
+    let asked = approval(audience, 2);
+    let binding = asked.binding.clone().map(|binding| binding.denial(Some(key.to_owned())));
+    asked.binding(binding)
+}
+
+impl ContractBench {
+    /// Creates a task of ann with an approval request under a denial key.
+    async fn deniable(&self, id: &str, audience: Audience, key: &str) {
+        self.create(of_ann(id).input_requests(vec![deniable(audience, key)])).await;
+    }
+
+    /// Returns the responses under a denial key since a time, newest first.
+    async fn settled_since(&self, key: &str, since: u64) -> Vec<(String, u64)> {
+        let settled = self.for_people().settled_since(key, since, 100).await;
+        let settled = settled.expect("read succeeds").into_iter();
+        settled.map(|one| (one.response.get().to_owned(), one.settled_at)).collect()
+    }
+}
+
+async fn response_is_found_by_denial_key_from_its_commit(bench: ContractBench) {
+    let (accepted, declined) =
+        (r#"{"action":"accept","by":"ada"}"#, r#"{"action":"decline","by":"ben"}"#);
+    for (id, key) in [("a", "k"), ("b", "k"), ("c", "l"), ("d", "k")] {
+        bench.deniable(id, by(&["ada", "ben"]), key).await;
+    }
+    assert!(bench.settled_since("k", 0).await.is_empty());
+    assert_eq!(bench.decide("a", &vote("ben", false)).await, DecisionOutcome::Settled);
+    let denied_at = bench.detail("a", "#approval").await.item.settled_at.expect("is settled");
+    let denied = (declined.to_owned(), denied_at);
+    // No worker has seen the decision.
+    assert_eq!(bench.settled_since("k", denied_at).await, std::slice::from_ref(&denied));
+    assert!(bench.settled_since("k", denied_at + 1).await.is_empty());
+    assert!(bench.settled_since("l", 0).await.is_empty());
+    bench.advance(MINUTE);
+    assert_eq!(bench.decide("b", &vote("ben", true)).await, counted(1, 2));
+    assert_eq!(bench.settled_since("k", 0).await.len(), 1, "another vote is needed");
+    assert_eq!(bench.decide("b", &vote("ada", true)).await, DecisionOutcome::Settled);
+    let settled = bench.settled_since("k", 0).await;
+    assert_eq!(settled.len(), 2, "{settled:?}");
+    assert_eq!((settled[0].0.as_str(), &settled[1]), (accepted, &denied));
+    let newest = bench.for_people().settled_since("k", 0, 1).await.expect("read succeeds");
+    assert_eq!((newest.len(), newest[0].response.get()), (1, accepted));
+    let lease = bench.claim("w").await.into_iter().find(|one| one.lease.task.as_str() == "a");
+    bench.end(&lease.expect("the denied task is due").lease, done()).await;
+    assert_eq!(bench.settled_since("k", 0).await.len(), 2, "the task is still readable");
+    bench.advance(RETENTION + MAX_TTL + MINUTE);
+    bench.store.sweep(100, RETENTION).await.expect("sweep succeeds");
+    assert!(bench.is_gone("a").await);
+    assert_eq!(bench.settled_since("k", 0).await.len(), 1, "only the other task is readable");
+}
+
+async fn response_of_client_is_found_by_denial_key(bench: ContractBench) {
+    bench.deniable("a", Audience::Caller, "k").await;
+    let response = [("#approval", json!({"action": "decline"}))];
+    assert_eq!(bench.answer("a", &response).await, Some(1));
+    let settled = bench.settled_since("k", 0).await;
+    assert_eq!(settled.len(), 1);
+    assert_eq!(settled[0].0, r#"{"action":"decline"}"#);
+}
+
+async fn open_and_withdrawn_requests_are_not_found_by_denial_key(bench: ContractBench) {
+    for id in ["a", "b"] {
+        bench.deniable(id, by(&["ada"]), "k").await;
+    }
+    let cancelled = bench.store.cancel(OWNER, &TaskId::new("a"), true, RETENTION).await;
+    assert_eq!(cancelled, Ok(Some(CancelOutcome::Cancelled)));
+    assert!(bench.settled_since("k", 0).await.is_empty());
 }

@@ -27,6 +27,8 @@ promises![
     inbox_of_operator_contains_requests_of_all_tasks,
     task_without_index_is_in_inbox_only_for_named_people,
     inbox_pages_oldest_first,
+    inbox_is_counted_up_to_limit,
+    inbox_of_one_principal_contains_only_its_tasks,
     external_event_is_in_no_inbox,
     request_for_people_is_invisible_to_client,
     input_request_is_read_with_call_and_binding,
@@ -263,7 +265,7 @@ async fn inbox_pages_oldest_first(bench: ContractBench) {
         let asked = asked.map(|asked| asked.audience(ops()));
         bench.create(of_ann(id).input_requests(asked.to_vec())).await;
         if count != 1 {
-            // Some requests have the same time.
+            // The second and the third task open their requests at the same time.
             bench.advance(Duration::from_secs(1));
         }
     }
@@ -279,6 +281,52 @@ async fn inbox_pages_oldest_first(bench: ContractBench) {
     }
     assert!(seen.is_sorted_by(|older, newer| older < newer), "{seen:?}");
     assert_eq!(seen.len(), 8, "{seen:?}");
+}
+
+async fn inbox_is_counted_up_to_limit(bench: ContractBench) {
+    let people = Audience::NamesOrScope(vec!["ben".to_owned()], "ops".to_owned());
+    for (id, audience) in
+        [("a", people), ("b", by(&["ada"])), ("c", ops()), ("d", Audience::Caller)]
+    {
+        bench.gate(id, audience, 1).await;
+    }
+    bench.create(of_ann("e").indexed(false).input_requests(vec![question("k", "n")])).await;
+    let with_scope = |person| InboxReader::new(person, vec!["ops".to_owned(), "dev".to_owned()]);
+    let readers = [
+        // A request to the name and to a scope of ben counts once.
+        (with_scope("ben"), 2),
+        (InboxReader::new("ben", Vec::new()), 1),
+        // Ann does not approve her own calls.
+        (with_scope(ANN), 1),
+        (InboxReader::new("eve", Vec::new()), 0),
+        (InboxReader::default(), 0),
+        (InboxReader::default().all(true), 4),
+    ];
+    for (reader, expected) in readers {
+        let count = bench.for_people().count_open(&reader, 100).await;
+        assert_eq!(count, Ok(expected), "{reader:?}");
+        assert_eq!(bench.tasks_in_inbox(reader.clone()).await.len(), expected, "{reader:?}");
+        let count = bench.for_people().count_open(&reader, 1).await;
+        assert_eq!(count, Ok(expected.min(1)), "{reader:?}");
+    }
+    bench.decide("c", &vote("ben", true).scopes(vec!["ops".to_owned()])).await;
+    assert_eq!(bench.for_people().count_open(&with_scope("ben"), 100).await, Ok(1));
+}
+
+async fn inbox_of_one_principal_contains_only_its_tasks(bench: ContractBench) {
+    bench.gate("a", Audience::Caller, 1).await;
+    let other = of_ann("b").principal("name:other".to_owned());
+    bench.create(other.input_requests(vec![approval(Audience::Caller, 1)])).await;
+    bench.gate("c", by(&["ada"]), 1).await;
+    let ann = InboxReader::new(ANN, Vec::new());
+    assert_eq!(bench.tasks_in_inbox(ann.clone()).await.len(), 2);
+    let only = |principal: &str| ann.clone().principal(Some(principal.to_owned()));
+    for (principal, expected) in [(OWNER, vec!["a"]), ("name:other", vec!["b"]), ("name:x", vec![])]
+    {
+        assert_eq!(bench.tasks_in_inbox(only(principal)).await, expected);
+        let count = bench.for_people().count_open(&only(principal), 100).await;
+        assert_eq!(count, Ok(expected.len()), "{principal}");
+    }
 }
 
 async fn external_event_is_in_no_inbox(bench: ContractBench) {

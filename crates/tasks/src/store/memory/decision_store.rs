@@ -11,7 +11,8 @@ use crate::{
     JournalEntry,
     store::{
         ChangeSource, Decision, DecisionOutcome, DecisionStore, InboxCursor, InboxItem,
-        InboxReader, InputRequestDetail, InputRequestState, StoreFuture, TaskId,
+        InboxReader, InputRequestDetail, InputRequestState, RawJson, SettledResponse, StoreFuture,
+        TaskId, UnixMillis,
         ballot::{approvals, is_in_inbox},
     },
     time::millis,
@@ -32,17 +33,39 @@ impl DecisionStore for MemoryStore {
             })
         };
         let open = tasks.asking().flat_map(|(id, row)| {
-            let open = row.open().filter(move |input| {
-                let (audience, person) = (&input.asked.audience, row.person.as_deref());
-                is_in_inbox(reader, audience, person, row.indexed)
-            });
-            open.filter(move |input| is_after(id, input))
-                .filter_map(move |input| row.inbox_item(id, input))
+            let open = row.open_for(reader).filter(move |input| is_after(id, input));
+            open.filter_map(move |input| row.inbox_item(id, input))
         });
         let mut open: Vec<InboxItem> = open.collect();
         open.sort_by_key(|item| (item.opened_at, item.task.clone(), item.name.clone()));
         open.truncate(limit);
         done(Ok(open))
+    }
+
+    fn count_open<'a>(&'a self, reader: &'a InboxReader, limit: usize) -> StoreFuture<'a, usize> {
+        let tasks = self.lock();
+        let open = tasks.asking().flat_map(|(_, row)| row.open_for(reader));
+        done(Ok(open.take(limit).count()))
+    }
+
+    fn settled_since<'a>(
+        &'a self,
+        denial: &'a str,
+        since: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SettledResponse>> {
+        let tasks = self.lock();
+        let settled = tasks.settled(denial).flat_map(|row| {
+            let inputs = row.input_requests.iter();
+            inputs.filter(|input| input.denial() == Some(denial)).filter_map(|input| {
+                let response = row.response(input)?;
+                Some(SettledResponse::new(response, input.settled_at?))
+            })
+        });
+        let mut settled: Vec<_> = settled.filter(|one| one.settled_at >= since).collect();
+        settled.sort_by_key(|one| Reverse(one.settled_at));
+        settled.truncate(limit);
+        done(Ok(settled))
     }
 
     fn voted_by<'a>(&'a self, person: &'a str, limit: usize) -> StoreFuture<'a, Vec<InboxItem>> {
@@ -67,12 +90,7 @@ impl DecisionStore for MemoryStore {
         let detail = tasks.get(task).and_then(|row| {
             let input = row.asked(name)?;
             let item = row.inbox_item(task, input)?;
-            let response = match row.journal.entries.get(&input.asked.key) {
-                Some(JournalEntry::Answer(raw)) if item.state == InputRequestState::Answered => {
-                    Some(raw.clone())
-                }
-                _ => None,
-            };
+            let response = row.response(input);
             Some(InputRequestDetail { item, votes: input.votes.clone(), response })
         });
         done(Ok(detail))
@@ -107,6 +125,23 @@ impl DecisionStore for MemoryStore {
 }
 
 impl Row {
+    /// Returns the open input requests in an inbox, except external events.
+    fn open_for<'a>(&'a self, reader: &'a InboxReader) -> impl Iterator<Item = &'a InputRow> {
+        let of = (self.principal.as_str(), self.person.as_deref());
+        let open = self.open().filter(|input| input.asked.request.is_some());
+        open.filter(move |input| is_in_inbox(reader, &input.asked.audience, of, self.indexed))
+    }
+
+    /// Returns the response to an input request; `None` unless it was answered.
+    fn response(&self, input: &InputRow) -> Option<RawJson> {
+        match self.journal.entries.get(&input.asked.key) {
+            Some(JournalEntry::Answer(raw)) if input.state == InputRequestState::Answered => {
+                Some(raw.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Returns an input request in the form for inboxes; `None` for an external event.
     fn inbox_item(&self, id: &TaskId, input: &InputRow) -> Option<InboxItem> {
         let asked = &input.asked;

@@ -40,6 +40,12 @@ impl InputRow {
         self.is_open() && allowed
     }
 
+    /// Returns the denial key of an approval request that was answered.
+    pub(super) fn denial(&self) -> Option<&str> {
+        let denial = self.asked.binding.as_ref().and_then(|binding| binding.denial.as_deref());
+        denial.filter(|_| self.state == InputRequestState::Answered)
+    }
+
     /// Closes the request. Returns its wire key if targets are notified of the request.
     pub(super) fn close(&mut self, state: InputRequestState, now: UnixMillis) -> Option<String> {
         (self.state, self.settled_at) = (state, Some(now));

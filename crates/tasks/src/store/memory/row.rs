@@ -12,9 +12,9 @@ use super::input_row::InputRow;
 use crate::{
     JournalSnapshot, SegmentRecord,
     store::{
-        CancelOutcome, Changes, CleanupState, EndAudit, IdempotencyKey, Lease, MAX_TAGS, NewTask,
-        PageLimit, Phase, RecordedEntry, StoredSegments, Subscription, TaskEvent, TaskId,
-        TaskOutcome, TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
+        CancelOutcome, Changes, CleanupState, EndAudit, IdempotencyKey, Lease, NewTask, PageLimit,
+        Phase, RecordedEntry, StoredSegments, Subscription, TaskEvent, TaskId, TaskOutcome,
+        TaskRecord, Transition, UnixMillis, WorkerId, budget, lifetime::Lifetime,
     },
     time::millis,
 };
@@ -91,7 +91,7 @@ impl Row {
     pub(super) fn new(task: NewTask, now: UnixMillis, bytes: usize) -> Self {
         let (phase, due) = first_phase(&task, now);
         let is_leased = phase == Phase::Running;
-        let tags = task.tags.into_iter().filter(|_| task.indexed).take(MAX_TAGS).collect();
+        let tags = budget::stored_tags(&task).into_iter().map(str::to_owned).collect();
         let mut row = Self {
             principal: task.principal,
             kind: task.tool,
@@ -202,11 +202,9 @@ impl Row {
             self.ask(asked, now);
         }
         self.withdraw(|asked| changes.withdrawn.contains(&asked.name), now);
-        for tag in changes.tags {
-            if self.indexed && self.tags.len() < MAX_TAGS {
-                self.tags.insert(tag);
-            }
-        }
+        let tags: Vec<String> = self.added_tags(&changes.tags).map(str::to_owned).collect();
+        self.bytes += budget::tags(tags.iter().map(String::as_str));
+        self.tags.extend(tags);
         self.bytes += budget::result_parts(&changes.result_parts);
         let parts = changes.result_parts.into_iter();
         self.result_parts.extend(parts.map(|part| ((part.block, part.number), part.body)));
@@ -218,6 +216,13 @@ impl Row {
         }
         self.settle(open, now);
         self.touch(now);
+    }
+
+    /// Returns those of these tags that the task does not have, up to the maximum.
+    fn added_tags<'a>(&self, tags: &'a [String]) -> impl Iterator<Item = &'a str> + use<'a> {
+        let known: Vec<String> = self.tags.iter().cloned().collect();
+        let tags = if self.indexed { tags } else { &[] };
+        budget::added_tags(&known, tags).into_iter()
     }
 
     /// Returns the number of bytes that a write adds; zero if it frees bytes.
@@ -237,7 +242,8 @@ impl Row {
         };
         let stored = recorded.chain(emitted.map(budget::segment)).chain(asked).sum::<usize>();
         let parts = budget::result_parts(&changes.result_parts);
-        (stored + parts + outcome).saturating_sub(freed)
+        let tags = budget::tags(self.added_tags(&changes.tags));
+        (stored + parts + tags + outcome).saturating_sub(freed)
     }
 
     pub(super) fn park(&mut self, due: Option<UnixMillis>, seen: usize, now: UnixMillis) {

@@ -5,7 +5,9 @@ use std::{
     ops::Bound,
 };
 
-use super::{audit_events::AuditEvents, calls::Calls, deliveries::Deliveries, row::Row};
+use super::{
+    audit_events::AuditEvents, calls::Calls, deliveries::Deliveries, input_row::InputRow, row::Row,
+};
 use crate::store::{
     Changes, Claim, CreateOutcome, IdempotencyKey, Lease, ListCursor, Phase, TaskId, Transition,
     UnixMillis, WorkerId, claim::Taken,
@@ -34,6 +36,8 @@ pub(super) struct Tasks {
     asking: BTreeSet<TaskId>,
     /// Tasks with a vote.
     voted: BTreeSet<TaskId>,
+    /// Tasks with an answered approval request, by denial key.
+    settled: BTreeSet<(String, TaskId)>,
     /// Bridged calls.
     pub(super) calls: Calls,
     pub(super) deliveries: Deliveries,
@@ -50,6 +54,8 @@ struct Place {
     bytes: usize,
     asks: bool,
     has_votes: bool,
+    /// Denial keys of answered approval requests.
+    settled: BTreeSet<String>,
 }
 
 impl Place {
@@ -62,6 +68,12 @@ impl Place {
             bytes: row.bytes,
             asks: row.requires_input(),
             has_votes: row.input_requests.iter().any(|input| !input.votes.is_empty()),
+            settled: row
+                .input_requests
+                .iter()
+                .filter_map(InputRow::denial)
+                .map(str::to_owned)
+                .collect(),
         }
     }
 }
@@ -215,6 +227,13 @@ impl Tasks {
         self.asking.iter().filter_map(|id| Some((id, self.rows.get(id)?)))
     }
 
+    /// Returns the tasks with an answered approval request with a denial key.
+    pub(super) fn settled(&self, denial: &str) -> impl Iterator<Item = &Row> {
+        let from = (denial.to_owned(), TaskId::new(""));
+        let settled = self.settled.range(from..).take_while(move |(key, _)| key == denial);
+        settled.filter_map(|(_, id)| self.rows.get(id))
+    }
+
     /// Returns the tasks with a vote.
     pub(super) fn voted(&self) -> impl Iterator<Item = (&TaskId, &Row)> {
         self.voted.iter().filter_map(|id| Some((id, self.rows.get(id)?)))
@@ -273,6 +292,7 @@ impl Tasks {
         self.owned.extend(place.owner.clone().map(|owner| (owner, id.clone())));
         self.asking.extend(place.asks.then(|| id.clone()));
         self.voted.extend(place.has_votes.then(|| id.clone()));
+        self.settled.extend(place.settled.iter().map(|key| (key.clone(), id.clone())));
         *self.phases.entry(place.phase).or_default() += 1;
         self.charge(principal, place.bytes);
         if place.phase != Phase::Ended {
@@ -295,6 +315,9 @@ impl Tasks {
         }
         if place.has_votes {
             self.voted.remove(id);
+        }
+        for key in place.settled {
+            self.settled.remove(&(key, id.clone()));
         }
         if let Some(count) = self.phases.get_mut(&place.phase) {
             *count -= 1;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::store::{
     Changes, Lease, StoreError, Transition,
-    budget::{outcome_need, result_parts, segment},
+    budget::{self, outcome_need, result_parts, segment},
 };
 
 /// Changes of one task. `changes` supplies the parts that are not in columns yet.
@@ -66,7 +66,9 @@ pub(super) fn statement(alone: Alone<'_>, next: Next, shared: &Shared) -> Result
     };
     let emitted: usize = segments.iter().map(segment).sum();
     let asked = inputs.as_ref().map_or(0, |inputs| inputs.bytes);
-    let most = bytes_of(entries) + emitted + asked + ends;
+    let tags = text_array(&changes.tags);
+    let tagged = budget::tags(tags.iter().flatten().map(String::as_str));
+    let most = bytes_of(entries) + emitted + asked + tagged + ends;
     let is_measured = entries.iter().any(|entry| entry.duration.is_some());
     let (what, due, seen, outcome, retention) = next.into_columns();
     let mut call = Call::new(
@@ -87,7 +89,7 @@ pub(super) fn statement(alone: Alone<'_>, next: Next, shared: &Shared) -> Result
             array(segments.iter().map(|segment| segment.block.get().to_owned()).collect()),
             inputs.map(|inputs| inputs.json),
             text_array(&changes.withdrawn),
-            text_array(&changes.tags),
+            tags,
             what,
             due,
             seen,

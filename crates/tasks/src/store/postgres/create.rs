@@ -17,8 +17,8 @@ use super::{
 use crate::{
     JournalEntry,
     store::{
-        CreateOutcome, IdempotencyKey, Lease, MAX_TAGS, NewTask, StoreError, Subscription, TaskId,
-        budget::TASK_BYTES,
+        CreateOutcome, IdempotencyKey, Lease, NewTask, StoreError, Subscription, TaskId,
+        budget::{self, TASK_BYTES},
     },
 };
 
@@ -60,8 +60,7 @@ impl Creation {
         });
         let entries = entries.collect::<Result<_, StoreError>>()?;
         let inputs = Inputs::new(&task.input_requests)?;
-        let tags = task.tags.iter().filter(|_| task.indexed).take(MAX_TAGS);
-        let tags = tags.map(|tag| owned(tag)).collect();
+        let tags = budget::stored_tags(&task).into_iter().map(owned).collect();
         let notify = subscriptions(&task)?;
         let end_audit = audit::end_column(task.end_audit.as_ref())?;
         Ok(Box::new(Self {
@@ -102,11 +101,12 @@ impl Creation {
         !has_children && !has_columns && !self.again
     }
 
-    /// Returns the bytes of the task without its journal: `row_bytes` of the schema, and the input
-    /// requests.
+    /// Returns the bytes of the task without its journal: `row_bytes` of the schema, the input
+    /// requests and the tags.
     pub(super) fn bytes(&self) -> i64 {
         let inputs = self.inputs.as_ref().map_or(0, |inputs| inputs.bytes);
-        count(TASK_BYTES + self.task.request.get().len() + inputs)
+        let tags = budget::tags(self.tags.iter().map(String::as_str));
+        count(TASK_BYTES + self.task.request.get().len() + inputs + tags)
     }
 
     /// Returns the outcome for a created task.

@@ -3,7 +3,7 @@
 use super::{decision, inbox, queue::Order, store::PostgresStore};
 use crate::store::{
     Decision, DecisionOutcome, DecisionStore, InboxCursor, InboxItem, InboxReader,
-    InputRequestDetail, StoreFuture, TaskId,
+    InputRequestDetail, SettledResponse, StoreFuture, TaskId, UnixMillis,
 };
 
 impl DecisionStore for PostgresStore {
@@ -15,6 +15,21 @@ impl DecisionStore for PostgresStore {
     ) -> StoreFuture<'a, Vec<InboxItem>> {
         let call = inbox::open_for(reader, after, limit);
         Box::pin(self.readers.read(&self.shared, call, |rows| inbox::read_items(&rows)))
+    }
+
+    fn count_open<'a>(&'a self, reader: &'a InboxReader, limit: usize) -> StoreFuture<'a, usize> {
+        let call = inbox::count_open(reader, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| inbox::read_count(&rows)))
+    }
+
+    fn settled_since<'a>(
+        &'a self,
+        denial: &'a str,
+        since: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SettledResponse>> {
+        let call = inbox::settled_since(denial, since, limit);
+        Box::pin(self.readers.read(&self.shared, call, |rows| inbox::read_settled(&rows)))
     }
 
     fn voted_by<'a>(&'a self, person: &'a str, limit: usize) -> StoreFuture<'a, Vec<InboxItem>> {

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     JournalEntry,
-    store::{InboxCursor, InboxItem, InboxReader, InputRequestDetail, TaskId, UnixMillis, Vote},
+    store::{
+        InboxCursor, InboxItem, InboxReader, InputRequestDetail, SettledResponse, TaskId,
+        UnixMillis, Vote,
+    },
 };
 
 /// Returns a statement that reads input requests, with more columns. `$from` has the alias `t` for
@@ -40,12 +43,28 @@ pub(super) const OPEN: &str = items!(
              SELECT a.opened_at, a.id, a.wire_key FROM addressee a
              WHERE a.addressee = r.addressee AND (a.opened_at, a.id, a.wire_key) > ($2, $3, $4)
                  AND (a.caller IS NULL OR a.caller <> $5)
+                 AND ($7::text IS NULL OR EXISTS (
+                     SELECT FROM task p WHERE p.id = a.id AND p.principal = $7))
              ORDER BY a.opened_at, a.id, a.wire_key LIMIT $6) AS a
          ORDER BY a.opened_at, a.id, a.wire_key LIMIT $6) AS f
      JOIN task t ON t.id = f.id
      JOIN input_request q ON q.task = t.number AND q.wire_key = f.wire_key
      ORDER BY f.opened_at, f.id, f.wire_key"
 );
+// A request may be addressed to the name and to a scope of the person.
+pub(super) const COUNT: &str = "SELECT count(*) FROM (
+     SELECT DISTINCT a.task, a.wire_key FROM unnest($1::text[]) AS r (addressee)
+         CROSS JOIN LATERAL (
+             SELECT a.task, a.wire_key FROM addressee a
+             WHERE a.addressee = r.addressee AND (a.caller IS NULL OR a.caller <> $2)
+                 AND ($3::text IS NULL OR EXISTS (
+                     SELECT FROM task p WHERE p.id = a.id AND p.principal = $3))
+             ORDER BY a.opened_at, a.id, a.wire_key LIMIT $4) AS a
+     LIMIT $4) AS f";
+pub(super) const SETTLED: &str = "SELECT e.body, q.settled_at FROM input_request q
+     JOIN journal_entry e ON e.task = q.task AND e.key = q.journal_key AND e.is_input
+     WHERE q.denial = $1 AND q.state = 1 AND q.settled_at >= $2
+     ORDER BY q.settled_at DESC LIMIT $3";
 pub(super) const VOTED: &str = items!(
     "",
     "(SELECT v.id, v.task, v.wire_key, v.voted_at FROM vote v WHERE v.person = $1
@@ -72,20 +91,56 @@ pub(super) const DETAIL: &str = items!(
 );
 
 pub(super) fn open_for(reader: &InboxReader, after: Option<&InboxCursor>, limit: usize) -> Call {
-    let addressees = match &reader.person {
+    // No request was opened before 1970.
+    let (at, task, name) = after.map_or((-1, "", ""), |after| {
+        (to_column(after.opened_at), after.task.as_str(), after.name.as_str())
+    });
+    let (person, principal) = of_reader(reader);
+    Call::new(
+        OPEN,
+        values![addressees(reader), at, owned(task), owned(name), person, count(limit), principal],
+    )
+}
+
+pub(super) fn count_open(reader: &InboxReader, limit: usize) -> Call {
+    let (person, principal) = of_reader(reader);
+    Call::new(COUNT, values![addressees(reader), person, principal, count(limit)])
+}
+
+pub(super) fn read_count(rows: &[Row]) -> Result<usize, PostgresError> {
+    let row = rows.first().ok_or(PostgresError::Silent)?;
+    Ok(usize::try_from(get::<i64>(row, 0)?).unwrap_or_default())
+}
+
+/// Returns the addressees whose requests a reader sees.
+fn addressees(reader: &InboxReader) -> Vec<String> {
+    match &reader.person {
         _ if reader.all => vec![OPERATORS.to_owned()],
         Some(person) => {
             let scopes = reader.scopes.iter().map(|scope| with_scope(scope));
             std::iter::once(named(person)).chain(scopes).collect()
         }
         None => Vec::new(),
-    };
-    // No request was opened before 1970.
-    let (at, task, name) = after.map_or((-1, "", ""), |after| {
-        (to_column(after.opened_at), after.task.as_str(), after.name.as_str())
-    });
-    let person = reader.person.as_deref().map(owned);
-    Call::new(OPEN, values![addressees, at, owned(task), owned(name), person, count(limit)])
+    }
+}
+
+/// Returns the person of a reader, and the principal whose tasks alone it reads.
+fn of_reader(reader: &InboxReader) -> (Option<String>, Option<String>) {
+    (reader.person.as_deref().map(owned), reader.principal.as_deref().map(owned))
+}
+
+pub(super) fn settled_since(denial: &str, since: UnixMillis, limit: usize) -> Call {
+    Call::new(SETTLED, values![owned(denial), to_column(since), count(limit)])
+}
+
+pub(super) fn read_settled(rows: &[Row]) -> Result<Vec<SettledResponse>, PostgresError> {
+    let mut settled = Vec::new();
+    for row in rows {
+        if let JournalEntry::Answer(response) = from_json("journal", get(row, 0)?)? {
+            settled.push(SettledResponse::new(response, from_column(get(row, 1)?)));
+        }
+    }
+    Ok(settled)
 }
 
 pub(super) fn voted_by(person: &str, limit: usize) -> Call {

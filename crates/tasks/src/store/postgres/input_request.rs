@@ -29,6 +29,7 @@ struct Input<'a> {
     audience: i16,
     addressees: Option<String>,
     binding: Option<String>,
+    denial: Option<Cow<'a, str>>,
     bytes: usize,
 }
 
@@ -57,6 +58,7 @@ impl<'a> Input<'a> {
             audience: request.audience.column(),
             addressees: addressees(&request.audience).map(|all| to_json(&all)).transpose()?,
             binding: request.binding.as_ref().map(to_json).transpose()?,
+            denial: request.binding.as_ref().and_then(|it| it.denial.as_deref()).map(text),
             bytes: budget::input_request(request),
         })
     }

@@ -36,6 +36,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     (delivery::NEXT, "delivery_due_at"),
     (inbox::DETAIL, "input_request_pkey"),
     (inbox::OPEN, "addressee_inbox"),
+    (inbox::COUNT, "addressee_inbox"),
+    (inbox::SETTLED, "input_request_denial"),
     (inbox::VOTED, "vote_person"),
     (metric::SINCE, "metric_pkey"),
     (read::LIST, "task_list"),

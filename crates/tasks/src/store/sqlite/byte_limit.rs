@@ -4,7 +4,7 @@
 use outlive_wire::RawJson;
 
 use super::{
-    batch::Batch, clock::to_column, column::count, error::SqliteError, input_request, journal,
+    batch::Batch, clock::to_column, column::count, error::SqliteError, input_request, journal, tag,
 };
 use crate::{
     JournalEntry,
@@ -58,6 +58,7 @@ fn growth(
         bytes += (count(budget::input_request(asked)) - before.unwrap_or_default()).max(0);
     }
     bytes += count(budget::result_parts(&changes.result_parts));
+    bytes += count(tag::growth(connection, task, &changes.tags)?);
     if let Transition::End { outcome, .. } = then {
         bytes += count(budget::outcome_need(budget::outcome_bytes(outcome)));
     }

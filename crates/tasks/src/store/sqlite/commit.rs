@@ -177,8 +177,8 @@ fn apply(
         closed += usize::from(input_request::withdraw(batch, subject, name)?);
     }
     input_request::update_task(batch, number, opened, closed)?;
-    tag::add(connection, number, &changes.tags)?;
-    Ok((recorded > 0, count(recorded + emitted + parts) + asking - freed))
+    let tags = tag::add(connection, number, &changes.tags)?;
+    Ok((recorded > 0, count(recorded + emitted + parts + tags) + asking - freed))
 }
 
 fn park(

@@ -3,7 +3,7 @@
 use super::{batch::Batch, decide, inbox, statement::in_one_piece, store::SqliteStore};
 use crate::store::{
     Decision, DecisionOutcome, DecisionStore, InboxCursor, InboxItem, InboxReader,
-    InputRequestDetail, StoreFuture, TaskId,
+    InputRequestDetail, SettledResponse, StoreFuture, TaskId, UnixMillis,
 };
 
 impl DecisionStore for SqliteStore {
@@ -19,6 +19,23 @@ impl DecisionStore for SqliteStore {
                 inbox::open_for(connection, &reader, after.as_ref(), limit)
             })
         };
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn count_open<'a>(&'a self, reader: &'a InboxReader, limit: usize) -> StoreFuture<'a, usize> {
+        let reader = reader.clone();
+        let look = move |connection: &_| inbox::count_open(connection, &reader, limit);
+        Box::pin(self.readers.read(&self.file, look))
+    }
+
+    fn settled_since<'a>(
+        &'a self,
+        denial: &'a str,
+        since: UnixMillis,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SettledResponse>> {
+        let denial = denial.to_owned();
+        let look = move |connection: &_| inbox::settled_since(connection, &denial, since, limit);
         Box::pin(self.readers.read(&self.file, look))
     }
 

@@ -162,9 +162,9 @@ pub(super) fn purge(batch: &mut Batch<'_>, number: i64) -> Result<i64, SqliteErr
     })?;
     let mut freed = 0;
     if let Some((principal, bytes, tags)) = measured {
-        freed = bytes + count(TASK_BYTES);
+        let tag_bytes = tag::delete(batch.connection, number, tags.as_deref())?;
+        freed = bytes + count(TASK_BYTES + tag_bytes);
         batch.count_bytes(&principal, -freed)?;
-        tags.map_or(Ok(()), |tags| tag::delete(batch.connection, number, &tags))?;
     }
     run(batch.connection, PURGE, [number])?;
     Ok(freed)

@@ -7,14 +7,17 @@ use rusqlite::{Connection, Row};
 use super::{
     addressee,
     clock::{from_column, to_column},
-    column::{audience, count, from_json, raw, request_state},
+    column::{audience, count, from_json, raw, request_state, to_json},
     error::SqliteError,
     statement::{all, one},
     vote::{self, votes},
 };
 use crate::{
     JournalEntry,
-    store::{InboxCursor, InboxItem, InboxReader, InputRequestDetail, TaskId},
+    store::{
+        InboxCursor, InboxItem, InboxReader, InputRequestDetail, SettledResponse, TaskId,
+        UnixMillis,
+    },
 };
 
 /// Selects the columns of a [`Found`], and then those of `more`.
@@ -41,8 +44,24 @@ pub(super) const ADDRESSED: &str = found!(
      WHERE addressee.addressee = ?1
          AND (addressee.opened_at, addressee.task_id, addressee.wire_key) > (?2, ?3, ?4)
          AND (input_request.audience < 2 OR ?5 IS NULL OR task.person IS NOT ?5)
+         AND (?7 IS NULL OR task.principal = ?7)
      ORDER BY addressee.opened_at, addressee.task_id, addressee.wire_key LIMIT ?6"
 );
+// A request may be for the name and for a scope of the person. ?1 is a JSON array of inboxes.
+pub(super) const COUNT: &str = "SELECT count(*) FROM (
+     SELECT DISTINCT addressee.task, addressee.wire_key FROM json_each(?1) AS inbox
+     CROSS JOIN addressee ON addressee.addressee = inbox.value
+     CROSS JOIN input_request ON input_request.task = addressee.task AND input_request.wire_key = addressee.wire_key
+     CROSS JOIN task ON task.number = addressee.task
+     WHERE (input_request.audience < 2 OR ?2 IS NULL OR task.person IS NOT ?2)
+         AND (?3 IS NULL OR task.principal = ?3)
+     LIMIT ?4)";
+pub(super) const SETTLED: &str = "SELECT journal_entry.body, input_request.settled_at
+     FROM input_request CROSS JOIN journal_entry ON journal_entry.task = input_request.task
+         AND journal_entry.key = input_request.journal_key
+     WHERE input_request.binding IS NOT NULL AND input_request.state = 1
+         AND input_request.binding ->> 'denial' = ?1 AND input_request.settled_at >= ?2
+     ORDER BY input_request.settled_at DESC LIMIT ?3";
 pub(super) const VOTED: &str = found!(
     " FROM vote
      CROSS JOIN input_request ON input_request.task = vote.task AND input_request.wire_key = vote.wire_key
@@ -72,21 +91,14 @@ pub(super) fn open_for(
     after: Option<&InboxCursor>,
     limit: usize,
 ) -> Result<Vec<InboxItem>, SqliteError> {
-    let (inboxes, person) = match &reader.person {
-        _ if reader.all => (vec![addressee::operators()], None),
-        Some(person) => {
-            let scopes = reader.scopes.iter().map(|scope| addressee::scope(scope));
-            (iter::once(addressee::person(person)).chain(scopes).collect(), Some(person))
-        }
-        None => return Ok(Vec::new()),
-    };
+    let (inboxes, person) = inboxes(reader);
     let (opened_at, task, name) = after.map_or((-1, "", ""), |after| {
         (to_column(after.opened_at), after.task.as_str(), after.name.as_str())
     });
     let mut found = Vec::new();
     // Each inbox is read by its index, and the pages are merged.
     for inbox in inboxes {
-        let values = (inbox, opened_at, task, name, person, count(limit));
+        let values = (inbox, opened_at, task, name, person, count(limit), &reader.principal);
         found.extend(all(connection, ADDRESSED, values, Found::read)?);
     }
     found.sort_by(|one, other| one.place().cmp(&other.place()));
@@ -94,6 +106,52 @@ pub(super) fn open_for(
     found.dedup_by(|one, other| one.place() == other.place());
     found.truncate(limit);
     found.into_iter().map(Found::item).collect()
+}
+
+/// Returns the inboxes of a reader, and the person who does not vote on own calls; `None` for
+/// operators.
+fn inboxes(reader: &InboxReader) -> (Vec<String>, Option<&str>) {
+    match &reader.person {
+        _ if reader.all => (vec![addressee::operators()], None),
+        Some(person) => {
+            let scopes = reader.scopes.iter().map(|scope| addressee::scope(scope));
+            (iter::once(addressee::person(person)).chain(scopes).collect(), Some(person))
+        }
+        None => (Vec::new(), None),
+    }
+}
+
+/// Returns the number of open requests in the inboxes of a reader, at most `limit`.
+pub(super) fn count_open(
+    connection: &Connection,
+    reader: &InboxReader,
+    limit: usize,
+) -> Result<usize, SqliteError> {
+    let (inboxes, person) = inboxes(reader);
+    let values = (to_json(&inboxes)?, person, &reader.principal, count(limit));
+    let open = one(connection, COUNT, values, |row| row.get::<_, u32>(0))?;
+    Ok(open.map_or(0, |open| usize::try_from(open).unwrap_or(limit)))
+}
+
+/// Returns the responses that have settled approval requests with a denial key since a time, newest
+/// first.
+pub(super) fn settled_since(
+    connection: &Connection,
+    denial: &str,
+    since: UnixMillis,
+    limit: usize,
+) -> Result<Vec<SettledResponse>, SqliteError> {
+    let values = (denial, to_column(since), count(limit));
+    let rows = all(connection, SETTLED, values, |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    let mut settled = Vec::new();
+    for (body, settled_at) in rows {
+        if let JournalEntry::Answer(response) = from_json("journal", &body)? {
+            settled.push(SettledResponse::new(response, from_column(settled_at)));
+        }
+    }
+    Ok(settled)
 }
 
 /// Returns the requests that a person has voted on, newest vote first.

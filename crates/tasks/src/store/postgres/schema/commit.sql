@@ -66,10 +66,37 @@ BEGIN
     END IF;
 END $$;
 
+-- Returns the tags that a commit adds to an indexed task, up to eight in all.
+CREATE FUNCTION new_tags(_number bigint, _indexed boolean, _tags text[]) RETURNS SETOF text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT g.tag FROM unnest(_tags) WITH ORDINALITY AS g (tag, place)
+        WHERE _indexed AND NOT EXISTS (SELECT FROM tag k WHERE k.task = _number AND k.tag = g.tag)
+        GROUP BY g.tag ORDER BY min(g.place)
+        LIMIT greatest(0, 8 - (SELECT count(*) FROM tag k WHERE k.task = _number));
+END $$;
+
+-- Adds tags to an indexed task, up to eight. Returns the bytes that they add.
+CREATE FUNCTION add_tags(_task task, _tags text[]) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    _bytes bigint;
+BEGIN
+    WITH added AS (
+        INSERT INTO tag AS k (task, tag, created_at, id)
+            SELECT _task.number, g.tag, _task.created_at, _task.id
+            FROM new_tags(_task.number, _task.indexed, _tags) AS g (tag)
+            ON CONFLICT DO NOTHING
+            RETURNING tag_bytes(k.tag) AS bytes
+    )
+    SELECT coalesce(sum(bytes), 0) INTO _bytes FROM added;
+    RETURN _bytes;
+END $$;
+
 -- Returns the bytes that a commit adds to a task. `_ends` is the size of the outcome, if it counts.
 CREATE FUNCTION growth(
     _task bigint, _forgotten text[], _keys text[], _bodies text[],
-    _scopes text[], _ordinals bigint[], _blocks text[], _inputs text, _ends bigint)
+    _scopes text[], _ordinals bigint[], _blocks text[], _inputs text,
+    _indexed boolean, _tags text[], _ends bigint)
 RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RETURN coalesce(_ends, 0)
@@ -85,21 +112,10 @@ BEGIN
                 WHERE k.task = _task AND k.scope = s.scope AND k.ordinal = s.ordinal)), 0)
         + coalesce((SELECT sum(greatest(0, i.bytes - coalesce(q.bytes, 0)))
             FROM read_inputs(_inputs) AS i
-            LEFT JOIN input_request q ON q.task = _task AND q.wire_key = i.wire_key), 0);
+            LEFT JOIN input_request q ON q.task = _task AND q.wire_key = i.wire_key), 0)
+        + coalesce((SELECT sum(tag_bytes(g.tag)) FROM new_tags(_task, _indexed, _tags) AS g (tag)), 0);
 END $$;
 
--- Adds tags to an indexed task, up to eight.
-CREATE FUNCTION add_tags(_task task, _tags text[]) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO tag (task, tag, created_at, id)
-        SELECT _task.number, g.tag, _task.created_at, _task.id
-        FROM unnest(_tags) WITH ORDINALITY AS g (tag, place)
-        WHERE _task.indexed
-            AND NOT EXISTS (SELECT FROM tag k WHERE k.task = _task.number AND k.tag = g.tag)
-        ORDER BY g.place
-        LIMIT greatest(0, 8 - (SELECT count(*) FROM tag k WHERE k.task = _task.number))
-        ON CONFLICT DO NOTHING;
-END $$;
 
 -- Commits all kinds of changes of one task. Returns false if the lease is lost, and NULL if the
 -- principal would exceed its byte limit. An absent part is NULL.
@@ -134,7 +150,7 @@ BEGIN
     -- Only a principal close to its limit is measured exactly.
     IF _most > 0 AND _max_bytes - stored_bytes(_task.principal) < _most THEN
         _some := growth(_task.number, _forgotten, _keys, _bodies, _scopes, _ordinals, _blocks,
-            _inputs, _ends);
+            _inputs, _task.indexed, _tags, _ends);
         IF _some > 0 AND stored_bytes(_task.principal) + _some > _max_bytes THEN
             RETURN NULL;
         END IF;
@@ -191,7 +207,7 @@ BEGIN
         _task.effective_ttl := effective_ttl(_task, _before, _after, _now);
     END IF;
     IF _tags IS NOT NULL THEN
-        PERFORM add_tags(_task, _tags);
+        _bytes := _bytes + add_tags(_task, _tags);
     END IF;
     IF _bytes <> 0 THEN
         INSERT INTO quota_release (principal, tasks, bytes) VALUES (_task.principal, 0, _bytes);

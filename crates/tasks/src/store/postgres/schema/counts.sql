@@ -10,8 +10,7 @@ CREATE FUNCTION now_ms(_shift bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + _shift
 $$;
 
--- Returns the bytes of a task without its child rows. 2,048 covers its row, indexes, tags and audit
--- events.
+-- Returns the bytes of a task without its child rows. 2,048 covers its row, indexes and audit events.
 CREATE FUNCTION row_bytes(_request text, _outcome text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT 2048::bigint + octet_length(_request) + coalesce(octet_length(_outcome), 0)
 $$;
@@ -26,6 +25,11 @@ CREATE FUNCTION vote_bytes(_person text, _reason text, _channel text) RETURNS bi
 LANGUAGE sql IMMUTABLE AS $$
     SELECT 128::bigint + octet_length(_person) + coalesce(octet_length(_reason), 0)
         + octet_length(_channel)
+$$;
+
+-- Returns the bytes of a tag. 64 covers its row and index.
+CREATE FUNCTION tag_bytes(_tag text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT 64::bigint + octet_length(_tag)
 $$;
 
 -- Counts tasks that have changed their phase or were deleted.

@@ -43,7 +43,6 @@ DECLARE
 BEGIN
     DELETE FROM bridged_call WHERE task = ANY (_numbers);
     DELETE FROM addressee WHERE task = ANY (_numbers);
-    DELETE FROM tag WHERE task = ANY (_numbers);
     WITH gone AS (
         SELECT * FROM unnest(_numbers, _principals, _bytes) AS g (number, principal, bytes)
     ), entries AS (
@@ -61,11 +60,14 @@ BEGIN
     ), parts AS (
         DELETE FROM result_part WHERE task = ANY (_numbers)
             RETURNING task, octet_length(body) AS bytes
+    ), tags AS (
+        DELETE FROM tag WHERE task = ANY (_numbers)
+            RETURNING task, tag_bytes(tag) AS bytes
     ), freed AS (
         SELECT task, sum(bytes) AS bytes
             FROM (SELECT * FROM entries UNION ALL SELECT * FROM segments
                 UNION ALL SELECT * FROM parts UNION ALL SELECT * FROM votes
-                UNION ALL SELECT * FROM questions) AS each GROUP BY task
+                UNION ALL SELECT * FROM questions UNION ALL SELECT * FROM tags) AS each GROUP BY task
     ), counted AS (
         INSERT INTO quota_release (principal, tasks, bytes)
             SELECT g.principal, 0, -sum(g.bytes + coalesce(f.bytes, 0))

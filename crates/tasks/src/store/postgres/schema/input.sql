@@ -3,11 +3,11 @@
 -- Reads input requests from the JSON that `input_request.rs` writes.
 CREATE FUNCTION read_inputs(_inputs text)
 RETURNS TABLE (place bigint, wire_key text, journal_key text, due_at bigint, body text,
-    audience smallint, addressees text, binding text, bytes bigint)
+    audience smallint, addressees text, binding text, denial text, bytes bigint)
 LANGUAGE sql IMMUTABLE AS $$
     SELECT * FROM json_to_recordset(_inputs::json) AS i (place bigint, wire_key text,
         journal_key text, due_at bigint, body text, audience smallint, addressees text, binding text,
-        bytes bigint)
+        denial text, bytes bigint)
 $$;
 
 -- Returns the targets that are notified of an event.
@@ -77,9 +77,9 @@ BEGIN
         FROM (SELECT bytes FROM gone UNION ALL SELECT bytes FROM votes) AS each;
     WITH opened AS (
         INSERT INTO input_request AS q (task, wire_key, journal_key, ordinal, state, opened_at,
-                due_at, body, audience, addressees, binding, bytes)
+                due_at, body, audience, addressees, binding, denial, bytes)
             SELECT _task.number, i.wire_key, i.journal_key, _last + i.place, 0, _now, i.due_at,
-                i.body, i.audience, i.addressees, i.binding, i.bytes
+                i.body, i.audience, i.addressees, i.binding, i.denial, i.bytes
             FROM read_inputs(_inputs) AS i
             ON CONFLICT DO NOTHING
             RETURNING q.wire_key, q.audience, q.bytes

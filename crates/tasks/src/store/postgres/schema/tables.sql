@@ -126,9 +126,12 @@ CREATE TABLE input_request (
     audience smallint NOT NULL, -- 0 client, 1 caller, 2 the addressees
     addressees text,          -- names and scope as JSON, as in the table `addressee`
     binding text,             -- digest, definition and count of an approval request, as JSON
+    denial text COLLATE "C",  -- key of the calls that a denial of an approval request denies
     bytes bigint NOT NULL,    -- counted bytes of the request
     PRIMARY KEY (task, wire_key)
 );
+CREATE INDEX input_request_denial ON input_request (denial, settled_at)
+    WHERE denial IS NOT NULL AND state = 1;
 
 -- Open input requests by the people who may respond: `n/NAME` is a person, `s/SCOPE` the holders of
 -- a scope, and `*` the operators. The rows of a request are deleted when it is settled.

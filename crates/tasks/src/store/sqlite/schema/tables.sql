@@ -132,12 +132,15 @@ CREATE TABLE input_request (
     is_external INTEGER NOT NULL, -- 1 for an external event
     audience INTEGER NOT NULL,    -- 0 client, 1 caller, 2 people
     people TEXT,                  -- names and scope of an audience of people, as JSON
-    binding TEXT,                 -- digest, definition and count of an approval request, as JSON
+    binding TEXT,                 -- digest, definition, count and denial key of an approval request,
+                                  -- as JSON
     in_inbox INTEGER NOT NULL,    -- 1 if inboxes contain the request while it is open
     bytes INTEGER NOT NULL,       -- counted bytes of the request, see `budget.rs`
     body TEXT NOT NULL,
     PRIMARY KEY (task, wire_key)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX input_request_denial ON input_request (binding ->> 'denial', settled_at)
+    WHERE binding IS NOT NULL AND state = 1;
 
 -- Inboxes: the people who may respond to an open input request.
 CREATE TABLE addressee (
