@@ -22,6 +22,7 @@ use super::{
     inputs::check_response,
     lines::Reader,
     output, processes,
+    reported::Reported,
     supervisor::READY,
     wire::{News, ServerRequest, Taken, What},
 };
@@ -35,13 +36,10 @@ pub struct Job {
     access: Access,
     reader: Reader,
     link: Link,
-    /// Newest status that has not been returned.
+    /// Newest status and progress that were received and not reported.
     status: Option<String>,
-    /// Last status that was received.
-    heard: Option<String>,
-    /// Newest progress that has not been returned, and the last one that was received.
     progress: Option<Progress>,
-    heard_progress: Option<Progress>,
+    reported: Reported,
     /// Warning that has not been returned, and whether one was received.
     warning: Option<String>,
     heard_warning: bool,
@@ -56,9 +54,8 @@ impl Job {
             reader,
             link,
             status: None,
-            heard: None,
             progress: None,
-            heard_progress: None,
+            reported: Reported::default(),
             warning: None,
             heard_warning: false,
         })
@@ -85,8 +82,9 @@ impl Job {
     }
 
     /// Returns the next event: lines, input requests and gaps in the order of the output, and the
-    /// newest status and progress between them. The last line of standard error comes before the
-    /// exit, as a status. After the last event, every call returns the exit.
+    /// newest status and progress between them. The newest progress and then the last line of
+    /// standard error, as a status, come before the exit. After the last event, every call returns
+    /// the exit.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Event> {
@@ -99,20 +97,17 @@ impl Job {
             if let Some(warning) = self.warning.take() {
                 return Ok(Event::Warning(warning));
             }
-            if let Some(progress) = self.progress.take() {
-                return Ok(Event::Progress(progress));
+            let progress = self.progress.take();
+            if let Some(event) = progress.and_then(|progress| self.reported.progress(progress)) {
+                return Ok(event);
             }
-            if let Some(status) = self.status.take() {
-                return Ok(Event::Status(status));
+            let status = self.status.take();
+            if let Some(event) = status.and_then(|status| self.reported.status(status)) {
+                return Ok(event);
             }
             match &mut self.link {
-                Link::Over(exit) => {
-                    // The supervisor may have ended before it could send the last line.
-                    if let Some(status) = output::last_status(exit, &mut self.heard) {
-                        return Ok(Event::Status(status));
-                    }
-                    return Ok(Event::Exit((**exit).clone()));
-                }
+                // The supervisor may have ended before it could send the last line.
+                Link::Over(exit) => return Ok(self.reported.end(exit)),
                 Link::Watching(news) => match news.next_line().await {
                     Ok(Some(line)) => {
                         if self.handle_line(&line) {
@@ -177,14 +172,8 @@ impl Job {
     fn handle_line(&mut self, line: &str) -> bool {
         // A line of a newer supervisor that cannot be parsed still signals new output.
         let Ok(news) = serde_json::from_str::<News>(line) else { return false };
-        if news.status.is_some() && news.status != self.heard {
-            self.heard.clone_from(&news.status);
-            self.status = news.status;
-        }
-        if news.progress.is_some() && news.progress != self.heard_progress {
-            self.heard_progress.clone_from(&news.progress);
-            self.progress = news.progress;
-        }
+        // Every line has the newest ones.
+        (self.status, self.progress) = (news.status, news.progress);
         if news.warning.is_some() && !self.heard_warning {
             self.heard_warning = true;
             self.warning = news.warning;

@@ -52,6 +52,7 @@ mod output;
 mod pipes;
 #[cfg(unix)]
 mod processes;
+mod reported;
 mod spec;
 #[cfg(unix)]
 mod supervisor;

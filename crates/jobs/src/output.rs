@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Exit, JobSpec, MAX_LINE,
+    JobSpec, MAX_LINE,
     control::{Events, Record, What},
 };
 
@@ -318,14 +318,10 @@ impl Tail {
     }
 }
 
-/// Returns the last line of an ended command's standard error, complete or not, unless it was the
-/// last status that the reader heard.
-pub(super) fn last_status(exit: &Exit, heard: &mut Option<String>) -> Option<String> {
-    let mut lines = exit.stderr_tail.rsplit(['\n', '\r']).map(str::as_bytes);
-    let last = lines.find_map(|line| status(&line[..line.len().min(MAX_STATUS)]));
-    let last = last.filter(|last| heard.as_ref() != Some(last))?;
-    *heard = Some(last.clone());
-    Some(last)
+/// Returns the last line of an ended command's standard error, complete or not.
+pub(super) fn last_line(stderr_tail: &str) -> Option<String> {
+    let mut lines = stderr_tail.rsplit(['\n', '\r']).map(str::as_bytes);
+    lines.find_map(|line| status(&line[..line.len().min(MAX_STATUS)]))
 }
 
 /// Returns a line as a status, unless it is empty.

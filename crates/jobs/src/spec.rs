@@ -111,12 +111,15 @@ pub enum Event {
 }
 
 /// End of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exit {
     /// Reason for the end.
     pub how: How,
     /// End of standard error.
     pub stderr_tail: String,
+    /// Newest progress.
+    #[serde(default)]
+    pub progress: Option<Progress>,
     /// Number of dropped bytes of standard output.
     pub bytes_dropped: u64,
     /// Number of lines of standard output that were dropped completely or partially.
@@ -137,6 +140,7 @@ impl Exit {
         Self {
             how,
             stderr_tail,
+            progress: None,
             bytes_dropped: 0,
             lines_dropped: 0,
             output_lost: None,

@@ -393,6 +393,7 @@ impl<'a> Watch<'a> {
         Exit {
             how,
             stderr_tail: self.tail.text(),
+            progress: self.news.borrow().progress.clone(),
             bytes_dropped: dropped.bytes,
             lines_dropped: dropped.lines,
             output_lost,

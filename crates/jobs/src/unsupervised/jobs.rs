@@ -12,13 +12,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     super::{
-        control::Progress,
         error::{Error, Result},
         files::{is_id, now, read_optional},
         inputs::check_response,
         line::Position,
         lines::Reader,
-        output,
+        reported::Reported,
         spec::{Event, Exit, How, JobInfo, JobSpec, State},
     },
     run::{self, News, Request},
@@ -139,7 +138,7 @@ impl Jobs {
             run::write_exit(&folder, &lost).map_err(Error::io("settle", &folder))?;
         }
         let reader = reader(&folder, Position::default());
-        Ok(Job { folder, reader, link, heard: None, heard_progress: None })
+        Ok(Job { folder, reader, link, reported: Reported::default() })
     }
 
     fn info(&self, id: &str) -> io::Result<JobInfo> {
@@ -192,9 +191,7 @@ pub struct Job {
     reader: Reader,
     /// `None` if the job ended before this process started.
     link: Option<Link>,
-    /// Last status that was returned.
-    heard: Option<String>,
-    heard_progress: Option<Progress>,
+    reported: Reported,
 }
 
 impl Job {
@@ -218,8 +215,9 @@ impl Job {
     }
 
     /// Returns the next event: lines, input requests and gaps in the order of the output, and the
-    /// newest status and progress between them. The last line of standard error comes before the
-    /// exit, as a status. After the last event, every call returns the exit.
+    /// newest status and progress between them. The newest progress and then the last line of
+    /// standard error, as a status, come before the exit. After the last event, every call returns
+    /// the exit.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Result<Event> {
@@ -236,14 +234,11 @@ impl Job {
             }
             let (status, progress) = news.map(|news| (news.status, news.progress)).unzip();
             let (status, progress) = (status.flatten(), progress.flatten());
-            if let Some(progress) = progress.filter(|new| self.heard_progress.as_ref() != Some(new))
+            let progress = progress.and_then(|progress| self.reported.progress(progress));
+            if let Some(event) =
+                progress.or_else(|| status.and_then(|status| self.reported.status(status)))
             {
-                self.heard_progress = Some(progress.clone());
-                return Ok(Event::Progress(progress));
-            }
-            if let Some(status) = status.filter(|status| self.heard.as_ref() != Some(status)) {
-                self.heard = Some(status.clone());
-                return Ok(Event::Status(status));
+                return Ok(event);
             }
             match &mut self.link {
                 // An error means that the sender is dropped, which happens only after the end of
@@ -252,10 +247,7 @@ impl Job {
                 _ => {
                     let lost = || Exit::silent(How::Lost, now());
                     let exit = exit(&self.folder)?.unwrap_or_else(lost);
-                    if let Some(status) = output::last_status(&exit, &mut self.heard) {
-                        return Ok(Event::Status(status));
-                    }
-                    return Ok(Event::Exit(exit));
+                    return Ok(self.reported.end(&exit));
                 }
             }
         }

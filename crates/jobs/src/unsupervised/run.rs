@@ -186,6 +186,7 @@ impl<'a> Watch<'a> {
         Exit {
             how: self.ended_by.or(ending).unwrap_or(How::Lost),
             stderr_tail: self.files.tail.text(),
+            progress: self.news.borrow().progress.clone(),
             bytes_dropped: dropped.bytes,
             lines_dropped: dropped.lines,
             output_lost,

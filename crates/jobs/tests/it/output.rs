@@ -1,6 +1,6 @@
 //! Tests of output: large, long lines, binary, and standard error.
 
-use outlive_jobs::{Event, How, JobSpec, Line, MAX_LINE};
+use outlive_jobs::{Event, How, JobSpec, Line, MAX_LINE, Progress};
 
 use crate::support::{Place, line, read, sh};
 
@@ -127,11 +127,35 @@ async fn newest_line_of_standard_error_is_the_status() {
     assert_eq!(exit.stderr_tail, "load 10%\rload 20%\rhalf\n");
 }
 
+/// A reader may get the last line, the progress and the exit in any order, or only the exit.
 #[tokio::test]
-async fn last_line_of_standard_error_comes_before_the_exit_for_a_late_reader() {
+async fn last_line_of_command_that_fails_at_once_is_its_last_event_before_the_exit() {
+    let script = "echo working >&2; printf broken >&2; \
+                  echo '{\"progress\": 1, \"message\": \"packing\"}' >&3; exit 3";
+    let mut progress = 0;
+    for _ in 0..40 {
+        let place = Place::new();
+        let mut job = place.start(&sh(script)).await;
+        let mut events = vec![job.next().await.unwrap()];
+        while !matches!(events[events.len() - 1], Event::Exit(_)) {
+            events.push(job.next().await.unwrap());
+        }
+        let [.., last, Event::Exit(exit)] = &*events else { panic!("{events:?}") };
+        assert_eq!((last, &exit.how), (&Event::Status("broken".to_owned()), &How::Code(3)));
+        progress += events.iter().filter(|event| matches!(event, Event::Progress(_))).count();
+        assert!(matches!(job.next().await.unwrap(), Event::Exit(_)), "the exit is repeated");
+    }
+    assert_eq!(progress, 40, "each reader has the progress once");
+}
+
+#[tokio::test]
+async fn late_reader_gets_progress_and_last_line_before_the_exit() {
     let place = Place::new();
-    place.run(&sh("echo working >&2; printf broken >&2; exit 3")).await;
+    let script = "echo working >&2; printf broken >&2; echo '{\"progress\": 1}' >&3; exit 3";
+    place.run(&sh(script)).await;
     let mut job = place.find().await;
+    let progress = Progress { progress: 1.0, total: None, message: String::new() };
+    assert_eq!(job.next().await.unwrap(), Event::Progress(progress));
     assert_eq!(job.next().await.unwrap(), Event::Status("broken".to_owned()));
     for _ in 0..2 {
         let event = job.next().await.unwrap();
