@@ -166,6 +166,7 @@ pub(crate) async fn once(here: &Arc<Connection>, wanted: &Wanted) -> Result<Answ
         name: wanted.name.as_deref(),
         repeated: &wanted.repeated,
         holds_tasks: wanted.holds_tasks,
+        ..Outgoing::default()
     };
     let begun = Instant::now();
     let span = waiting.timeout.unwrap_or(waiting.total).min(waiting.total);
@@ -236,10 +237,9 @@ impl Beside<'_> {
                 }
             }
             IncomingKind::Request { .. } => {
-                let here = Arc::clone(self.here);
-                self.asked
-                    .get_or_insert_default()
-                    .spawn(async move { incoming::answer(&here, message).await });
+                if let Some(work) = incoming::asked(self.here, message) {
+                    self.asked.get_or_insert_default().spawn(work);
+                }
             }
             IncomingKind::Notification { method: Some(Method::Progress), .. }
                 if message.belongs_to() == Some(id) =>
@@ -249,7 +249,10 @@ impl Beside<'_> {
                 }
                 return Ok(true);
             }
-            IncomingKind::Notification { .. } => self.here.env.dispatch.heard(&message),
+            IncomingKind::Notification { .. } => {
+                self.here.inputs.heard(&message);
+                self.here.env.dispatch.heard(&message);
+            }
         }
         Ok(false)
     }

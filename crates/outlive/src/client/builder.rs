@@ -3,7 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use outlive_protocol::{VersionRules, era::client::Declared};
+use outlive_protocol::{
+    VersionRules,
+    era::client::{CapabilityClass, Declared},
+};
 use outlive_transport::client::{
     SecretString, StaticToken, TokenSource, Tokens, http::HttpOptions,
 };
@@ -21,6 +24,7 @@ use super::{
     error::{ClientError, Result},
     input::{DynAnswerer, InputCapabilities, InputHandler},
     limits::ClientLimits,
+    relay::InputSender,
     segment::PARTIALS,
     target::Target,
     version_cache::VersionCache,
@@ -50,6 +54,9 @@ pub struct ClientBuilder {
     hosts_tasks: bool,
     streams: bool,
     notebook: Option<Arc<dyn CallStore>>,
+    class: Option<CapabilityClass>,
+    inputs: Option<InputSender>,
+    reconnects: bool,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -81,6 +88,9 @@ impl ClientBuilder {
             hosts_tasks: false,
             streams: false,
             notebook: None,
+            class: None,
+            inputs: None,
+            reconnects: true,
         }
     }
 
@@ -107,7 +117,29 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares an extension with its settings; 2026-07-28.
+    /// Declares exactly this capability class, for programs that relay requests. Legacy servers
+    /// see it in the handshake, modern ones in each request that names no other.
+    pub fn capability_class(mut self, class: CapabilityClass) -> Self {
+        self.class = Some(class);
+        self
+    }
+
+    /// Sets the receiver of the input requests of legacy servers that arrive on no relayed
+    /// request's own stream. No input handler gets any then.
+    pub fn input_channel(mut self, sender: InputSender) -> Self {
+        self.inputs = Some(sender);
+        self
+    }
+
+    /// Sets whether the client starts a program again that exited, and opens a stream again that
+    /// ended. Enabled by default. A new handshake after a server forgot a session over HTTP does
+    /// not depend on it.
+    pub fn reconnect(mut self, enabled: bool) -> Self {
+        self.reconnects = enabled;
+        self
+    }
+
+    /// Declares an extension with its settings; 2025-11-25 and 2026-07-28.
     pub fn extension(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
         self.extensions.insert(name.into(), Value::Object(settings));
         self
@@ -232,6 +264,9 @@ impl ClientBuilder {
         let mut capabilities = capabilities(can);
         capabilities.extensions = (!self.extensions.is_empty()).then_some(self.extensions);
         capabilities.experimental = (!self.experimental.is_empty()).then_some(self.experimental);
+        if let Some(class) = self.class {
+            class.apply(&mut capabilities);
+        }
         let mut declared = Declared::new(self.info, capabilities, self.with_info, self.hosts_tasks);
         declared.streams = self.streams;
         let mut http = HttpOptions::default();
@@ -256,6 +291,8 @@ impl ClientBuilder {
             knows_keys: self.knows_keys,
             account: self.account,
             notebook: self.notebook,
+            input_events: self.inputs.map(|inputs| inputs.sender),
+            reconnects: self.reconnects,
         };
         let core = Arc::new(Core::new(ClientEnv::new(target, settings, declared, dispatch)));
         core.established().await?;

@@ -12,11 +12,13 @@ use std::{
     },
 };
 
+use outlive_transport::client::{TransportError, TransportErrorKind};
+
 use super::{
     env::ClientEnv,
     error::{ClientError, Result},
     handshake,
-    link::Connection,
+    link::{Connection, Link},
 };
 
 /// Client of one server. Cheap to clone; clones share the connection and can be used concurrently.
@@ -106,6 +108,10 @@ impl Core {
             && !stale.is_some_and(|stale| Arc::ptr_eq(stale, &now))
         {
             return Ok(now);
+        }
+        let is_pipe = |now: Arc<Connection>| matches!(now.link, Link::Pipe { .. });
+        if !self.settings.reconnects && self.current().is_some_and(is_pipe) {
+            return Err(TransportError::unsent(TransportErrorKind::Closed).into());
         }
         // Boxed, to keep the futures of calls on an open connection small.
         let made = Box::pin(handshake::connect(&self.env)).await?;

@@ -10,16 +10,20 @@ use std::{
 };
 
 use http::HeaderMap;
-use outlive_protocol::{VersionRules, era::client::Declared};
+use outlive_protocol::{
+    VersionRules,
+    era::client::{CapabilityClass, Declared},
+};
 use outlive_transport::client::{TokenRequest, http::HttpOptions};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     call_store::CallStore,
     dispatch::Dispatch,
     error::{ClientError, Result},
     limits::ClientLimits,
+    relay::RoutedEvent,
     target::Target,
     version_cache::VersionCache,
 };
@@ -41,6 +45,10 @@ pub(crate) struct Settings {
     pub(crate) knows_keys: Option<bool>,
     pub(crate) account: Option<String>,
     pub(crate) notebook: Option<Arc<dyn CallStore>>,
+    /// Receiver of the input requests that arrive on no call's own stream.
+    pub(crate) input_events: Option<mpsc::Sender<RoutedEvent>>,
+    /// Whether a pipe that closed is opened again.
+    pub(crate) reconnects: bool,
 }
 
 /// State that all connections of a client share.
@@ -48,6 +56,8 @@ pub(crate) struct ClientEnv {
     pub(crate) target: Target,
     pub(crate) settings: Settings,
     pub(crate) declared: Declared,
+    /// Capability class that the client declares in a handshake.
+    pub(crate) class: CapabilityClass,
     pub(crate) dispatch: Arc<Dispatch>,
     ids: AtomicU64,
     /// Whether the server on the pipe needed a handshake.
@@ -71,7 +81,8 @@ impl ClientEnv {
     ) -> Self {
         let older_first = settings.older_first.into();
         let (ids, older) = (AtomicU64::new(1), false.into());
-        Self { target, settings, declared, dispatch, ids, older, older_first }
+        let class = CapabilityClass::from_capabilities(&declared.capabilities);
+        Self { target, settings, declared, class, dispatch, ids, older, older_first }
     }
 
     /// Returns a request ID that this client has not used.

@@ -70,6 +70,31 @@ pub enum ServerErrorKind {
     Internal,
 }
 
+/// Category of an error: what a program shows as the state of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCategory {
+    /// No connection, or the connection was lost.
+    Unreachable,
+    /// The access token is missing or invalid.
+    NeedsLogin,
+    /// The principal of the access token lacks access.
+    Refused,
+    /// Client and server have no protocol version in common, or the server violated the protocol.
+    Incompatible,
+    /// The pipe to the server is closed, because its process exited, or its program could not be
+    /// started. Over HTTP, the server closed the connection.
+    Exited,
+    /// A rate limit or concurrency limit was exceeded.
+    RateLimited,
+    /// The request timed out.
+    TimedOut,
+    /// Any other error that the server returned.
+    Server,
+    /// Any other decision of the client.
+    Client,
+}
+
 /// Violation of the protocol by a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -138,6 +163,34 @@ impl Error {
     /// Returns the category of the server's error, if this is one.
     pub fn kind(&self) -> Option<ServerErrorKind> {
         self.server_error().map(|refused| refused.kind)
+    }
+
+    /// Returns the category of the error, for programs that connect to many servers.
+    pub fn category(&self) -> ErrorCategory {
+        match self {
+            Self::Server(refused) => match refused.kind {
+                ServerErrorKind::Unauthorized => ErrorCategory::NeedsLogin,
+                ServerErrorKind::Forbidden => ErrorCategory::Refused,
+                ServerErrorKind::RateLimited { .. } => ErrorCategory::RateLimited,
+                _ if refused.code == code::UNSUPPORTED_VERSION => ErrorCategory::Incompatible,
+                _ => ErrorCategory::Server,
+            },
+            Self::ProtocolViolation(_) => ErrorCategory::Incompatible,
+            Self::Transport(error) => match error.kind() {
+                TransportErrorKind::Closed | TransportErrorKind::Start => ErrorCategory::Exited,
+                TransportErrorKind::Token(_) => ErrorCategory::NeedsLogin,
+                TransportErrorKind::Malformed(_) | TransportErrorKind::TooLarge(_) => {
+                    ErrorCategory::Incompatible
+                }
+                _ => ErrorCategory::Unreachable,
+            },
+            Self::Client(why) => match why {
+                ClientError::NoToken(_) => ErrorCategory::NeedsLogin,
+                ClientError::NoCommonVersion(_) => ErrorCategory::Incompatible,
+                ClientError::TimedOut(_) => ErrorCategory::TimedOut,
+                _ => ErrorCategory::Client,
+            },
+        }
     }
 
     /// Returns whether the server may have executed the request although the response was lost.

@@ -24,6 +24,7 @@ use outlive_transport::client::{
     pipe::Mailbox,
 };
 use outlive_wire::{ErrorObject, Method};
+use tokio::time::Instant;
 
 use super::{
     error::{Error, ServerError, ServerErrorKind},
@@ -69,6 +70,9 @@ struct Position {
     retry: Option<Duration>,
     /// Consecutive disconnects without a message.
     breaks: u32,
+    /// When the next attempt to resume starts. Stored here, so that dropping the future of `next`
+    /// does not lose an attempt.
+    resuming: Option<Instant>,
 }
 
 /// Failure of an exchange.
@@ -191,6 +195,15 @@ impl Exchange {
                     Some(message) => message,
                     None => return Ok(None),
                 },
+                Way::Events { position, .. } if position.resuming.is_some() => {
+                    match Box::pin(self.resume()).await? {
+                        true => continue,
+                        false => {
+                            self.is_terminal = true;
+                            return Ok(None);
+                        }
+                    }
+                }
                 Way::Events { reply, position } => match reply.event().await {
                     Ok(Some(event)) => {
                         if let Some(id) = &event.id {
@@ -209,13 +222,8 @@ impl Exchange {
                         {
                             ended?;
                         }
-                        match Box::pin(self.resume()).await? {
-                            true => continue,
-                            false => {
-                                self.is_terminal = true;
-                                return Ok(None);
-                            }
-                        }
+                        position.resuming = Some(Instant::now() + position.pause());
+                        continue;
                     }
                 },
             };
@@ -244,6 +252,18 @@ impl Exchange {
         }
     }
 
+    /// Returns the connection of the request.
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.here
+    }
+
+    /// Cancels the request at the server.
+    pub(crate) fn cancel(&mut self, reason: &str) {
+        if !std::mem::replace(&mut self.is_terminal, true) && self.cancels {
+            self.here.withdraw(self.id, reason);
+        }
+    }
+
     /// Marks the request as done, so that dropping the exchange does not cancel it.
     pub(crate) fn settle(&mut self) {
         self.is_terminal = true;
@@ -264,19 +284,20 @@ impl Exchange {
             return Ok(false);
         };
         loop {
-            position.breaks += 1;
-            if position.breaks > self.here.env.limits().max_stream_resumptions {
+            if position.breaks >= self.here.env.limits().max_stream_resumptions {
                 return Ok(false);
             }
-            let backing_off = 1 << (position.breaks - 1).min(5);
-            let wait = position.retry.unwrap_or(RETRY * backing_off);
-            tokio::time::sleep(wait).await;
+            if let Some(at) = position.resuming {
+                tokio::time::sleep_until(at).await;
+            }
             let mut headers = self.here.headers();
             client::version_header(self.here.rules, &mut headers);
             headers.insert(LAST_EVENT, last.clone());
             match link.get(headers).await {
                 Ok(taken) if taken.status.is_success() && taken.is_events() => {
                     **reply = taken;
+                    position.breaks += 1;
+                    position.resuming = None;
                     return Ok(true);
                 }
                 Ok(taken) if taken.status == StatusCode::NOT_FOUND => {
@@ -288,15 +309,22 @@ impl Exchange {
                 Ok(taken) if taken.status.is_client_error() => return Ok(false),
                 Ok(_) | Err(_) => {}
             }
+            position.breaks += 1;
+            position.resuming = Some(Instant::now() + position.pause());
         }
+    }
+}
+
+impl Position {
+    /// Returns the delay before the next attempt to resume.
+    fn pause(&self) -> Duration {
+        self.retry.unwrap_or(RETRY * (1 << self.breaks.min(5)))
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if !self.is_terminal && self.cancels {
-            self.here.withdraw(self.id, "the client no longer waits for the result");
-        }
+        self.cancel("the client no longer waits for the result");
     }
 }
 

@@ -18,18 +18,42 @@ use super::{
     exchange::LAST_EVENT,
     hosted_tasks::{Outcome, wants_task},
     link::Connection,
+    relay::{Destination, NotOpened, RelayInput, RoutedEvent, Watched, required_class},
 };
 
-/// Responds to a request from the server.
-pub(crate) async fn answer(here: &Connection, message: Incoming) {
-    let (dispatch, declared) = (&here.env.dispatch, &here.env.declared);
-    let IncomingKind::Request { id, method, .. } = message.kind() else { return };
+/// Takes a request from the server. Returns the work that responds to it, if there is any.
+///
+/// An input request is registered at once, so that a later notification can withdraw it.
+pub(crate) fn asked(
+    here: &Arc<Connection>,
+    message: Incoming,
+) -> Option<impl Future<Output = ()> + Send + use<>> {
+    let IncomingKind::Request { id, method, .. } = message.kind() else { return None };
     if here.rules.input_mode != InputMode::Stream {
         tracing::warn!(
             "ignored a request from the server, which its protocol version does not allow"
         );
-        return;
+        return None;
     }
+    let is_input =
+        matches!(method, Some(Method::Elicit | Method::CreateMessage | Method::RootsList));
+    if let (true, Some(routed)) = (is_input, &here.env.settings.input_events) {
+        route(here, routed, message);
+        return None;
+    }
+    let limit = here.env.limits().max_open_inputs;
+    let watched = is_input.then(|| here.inputs.watch(id, limit));
+    let here = Arc::clone(here);
+    Some(async move { answer(&here, &message, watched).await })
+}
+
+async fn answer(
+    here: &Arc<Connection>,
+    message: &Incoming,
+    watched: Option<std::result::Result<Watched, NotOpened>>,
+) {
+    let (dispatch, declared) = (&here.env.dispatch, &here.env.declared);
+    let IncomingKind::Request { id, method, .. } = message.kind() else { return };
     let replied = match method {
         Some(Method::Ping) => here.reply(id, Ok(empty()), None).await,
         Some(Method::Elicit | Method::CreateMessage)
@@ -42,7 +66,7 @@ pub(crate) async fn answer(here: &Connection, message: Incoming) {
             reply(here, id, told).await
         }
         Some(Method::Elicit | Method::CreateMessage | Method::RootsList) => {
-            answer_question(here, id, &message).await
+            answer_question(here, id, message, watched).await
         }
         Some(
             method @ (Method::TasksGet
@@ -60,16 +84,88 @@ pub(crate) async fn answer(here: &Connection, message: Incoming) {
     }
 }
 
-async fn answer_question(here: &Connection, id: &RequestId, message: &Incoming) -> Result<()> {
+/// Passes an input request to the program that routes them.
+fn route(here: &Arc<Connection>, routed: &mpsc::Sender<RoutedEvent>, message: Incoming) {
+    let task = related_task(message.params_text());
+    let to = task.and_then(|task| here.inputs.of_task(&task));
+    let to = to.unwrap_or_else(|| Destination { events: routed.clone(), settled: None });
+    if let Some(input) = open_input(here, message, &to) {
+        // A full channel drops the input request, which rejects it.
+        let _ = to.events.try_send(RoutedEvent::Input(input));
+    }
+}
+
+/// Registers an input request for a program that relays it. Rejects it if the client does not
+/// declare it.
+pub(crate) fn open_input(
+    here: &Arc<Connection>,
+    message: Incoming,
+    to: &Destination,
+) -> Option<RelayInput> {
+    let IncomingKind::Request { id, method: Some(method), .. } = message.kind() else {
+        return None;
+    };
+    let (id, method) = (id.clone(), *method);
+    let required = required_class(method, message.params_text())?;
+    let opened = match here.env.class.contains(required) {
+        true => {
+            let task = related_task(message.params_text());
+            let path: Weak<Connection> = Arc::downgrade(here);
+            let limit = here.env.limits().max_open_inputs;
+            here.inputs.open(message, task, path, to, limit)
+        }
+        false => Err(NotOpened::Undeclared),
+    };
+    let (code, why) = match opened {
+        Ok(input) => return Some(input),
+        Err(NotOpened::Duplicate) => {
+            tracing::warn!(%id, "ignored an input request whose ID is in use");
+            return None;
+        }
+        Err(NotOpened::Undeclared) => {
+            (code::METHOD_NOT_FOUND, "this client does not declare this kind of input request")
+        }
+        Err(NotOpened::TooMany) => (code::INTERNAL, "too many open input requests; retry later"),
+    };
+    tracing::debug!(%id, method = method.as_str(), why, "rejected an input request");
+    let here = Arc::clone(here);
+    tokio::spawn(async move {
+        let _ = here.reply(&id, Err((code, why)), None).await;
+    });
+    None
+}
+
+async fn answer_question(
+    here: &Arc<Connection>,
+    id: &RequestId,
+    message: &Incoming,
+    watched: Option<std::result::Result<Watched, NotOpened>>,
+) -> Result<()> {
+    let busy = (code::INTERNAL, "too many open input requests; retry later");
     let Ok(_open) = here.env.dispatch.gate.try_acquire() else {
-        let error = (code::INTERNAL, "too many open input requests; retry later");
-        return here.reply(id, Err(error), None).await;
+        return here.reply(id, Err(busy), None).await;
+    };
+    let watched = match watched {
+        Some(Err(NotOpened::TooMany)) => return here.reply(id, Err(busy), None).await,
+        watched => watched.and_then(std::result::Result::ok),
     };
     let task = related_task(message.params_text());
-    let answer = here.env.dispatch.settled(message).await;
+    let answer = tokio::select! {
+        answer = here.env.dispatch.settled(message) => answer,
+        // The server does not wait for the response anymore, so the input handler is dropped.
+        () = withdrawn(watched.as_ref()) => return Ok(()),
+    };
+    drop(watched);
     match &answer {
         Ok(json) => here.reply(id, Ok(json), task.as_deref()).await,
         Err((code, why)) => here.reply(id, Err((*code, why)), task.as_deref()).await,
+    }
+}
+
+async fn withdrawn(watched: Option<&Watched>) {
+    match watched {
+        Some(watched) => watched.withdrawn().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -93,19 +189,30 @@ pub(crate) async fn run_pipe(here: Weak<Connection>, mut others: mpsc::Receiver<
             Some(_) = asked.join_next(), if !asked.is_empty() => continue,
         };
         let (Some(message), Some(here)) = (message, here.upgrade()) else {
-            return;
+            return withdraw_all(&here);
         };
         take(&here, message, &mut asked);
+    }
+}
+
+/// Handles the end of a pipe: its input requests need no response anymore.
+fn withdraw_all(here: &Weak<Connection>) {
+    if let Some(here) = here.upgrade() {
+        here.inputs.close();
     }
 }
 
 fn take(here: &Arc<Connection>, message: Incoming, asked: &mut JoinSet<()>) {
     match message.kind() {
         IncomingKind::Request { .. } => {
-            let here = Arc::clone(here);
-            asked.spawn(async move { answer(&here, message).await });
+            if let Some(work) = self::asked(here, message) {
+                asked.spawn(work);
+            }
         }
-        IncomingKind::Notification { .. } => here.env.dispatch.heard(&message),
+        IncomingKind::Notification { .. } => {
+            here.inputs.heard(&message);
+            here.env.dispatch.heard(&message);
+        }
         _ => tracing::warn!("dropped a response without a pending request"),
     }
 }

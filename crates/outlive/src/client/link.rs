@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -19,6 +20,7 @@ use tokio::task::AbortHandle;
 use super::{
     env::ClientEnv,
     error::{Error, Result},
+    relay::{OpenInputs, ReplyPath},
 };
 
 /// The header that names a legacy session.
@@ -30,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) rules: &'static VersionRules,
     pub(crate) server: ServerInfo,
     pub(crate) link: Link,
+    /// Input requests of the server that are open.
+    pub(crate) inputs: Arc<OpenInputs>,
     /// Background tasks that end with the connection.
     pub(crate) background: Mutex<Vec<AbortHandle>>,
 }
@@ -64,6 +68,22 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
         background.drain(..).for_each(|task| task.abort());
+        // A connection whose rules changed shares its input requests with its successor.
+        if Arc::strong_count(&self.inputs) == 1 {
+            self.inputs.close();
+        }
+    }
+}
+
+impl ReplyPath for Connection {
+    fn write_response(&self, id: &RequestId, result: &RawValue, task: Option<&str>) -> Bytes {
+        let mut out = Vec::new();
+        client_codec(self.rules.era).write_response(self.rules, id, result, task, &mut out);
+        Bytes::from(out)
+    }
+
+    fn send(self: Arc<Self>, message: Bytes) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> {
+        Box::pin(async move { self.tell(message).await })
     }
 }
 
@@ -75,6 +95,7 @@ impl Connection {
             rules,
             server: ServerInfo::default(),
             link,
+            inputs: Arc::default(),
             background: Mutex::default(),
         }
     }
@@ -103,8 +124,9 @@ impl Connection {
         };
         let background =
             std::mem::take(&mut *self.background.lock().unwrap_or_else(PoisonError::into_inner));
-        let env = Arc::clone(&self.env);
-        Some(Arc::new(Self { env, rules, server, link, background: Mutex::new(background) }))
+        let (env, inputs) = (Arc::clone(&self.env), Arc::clone(&self.inputs));
+        let background = Mutex::new(background);
+        Some(Arc::new(Self { env, rules, server, link, inputs, background }))
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -196,6 +218,7 @@ impl Connection {
 
     /// Closes the connection: deletes a legacy session, or waits for the process to exit.
     pub(super) async fn end(&self) {
+        self.inputs.close();
         self.background
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -32,6 +32,7 @@
 //! - [`tasks`]: handles on tasks; [`saved`]: calls on disk, which another process can resume.
 //! - [`notifications`]: notifications outside of calls; [`transport`]: child processes, tokens,
 //!   failures.
+//! - [`relay`]: requests of programs that stand between clients and servers.
 //! - `skills`: skills that a server offers; [`group`]: the tools of several servers.
 //! - [`Error`]: one variant for each way in which a caller can react to a failure.
 
@@ -59,6 +60,7 @@ mod notice;
 mod notices;
 pub mod notifications;
 mod random;
+pub mod relay;
 pub mod request;
 mod request_builder;
 mod result_text;

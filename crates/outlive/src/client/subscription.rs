@@ -215,10 +215,7 @@ async fn listen(core: &Arc<Core>, filter: &ListenFilter) -> Result<(Exchange, Su
         id: Some(core.next_id()),
         method: Method::Listen.as_str(),
         params: &params,
-        meta: "",
-        name: None,
-        repeated: &[],
-        holds_tasks: false,
+        ..Outgoing::default()
     };
     let opening = async {
         let mut exchange = Exchange::open(&here, &request).await?;

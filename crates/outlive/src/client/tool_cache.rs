@@ -88,23 +88,28 @@ impl KnownTool {
 
     /// Returns the header parameters and their values.
     pub(crate) fn repeated(&self, arguments: &str) -> Vec<(String, String)> {
-        if self.headers.is_empty() {
-            return Vec::new();
-        }
-        let Ok(arguments) = serde_json::from_str::<Value>(arguments) else { return Vec::new() };
-        let found = self.headers.iter().filter_map(|param| {
-            let value = param.path.iter().try_fold(&arguments, |at, name| at.get(name))?;
-            let text = match (param.kind, value) {
-                (HeaderKind::String, Value::String(text)) => text.clone(),
-                (HeaderKind::Boolean, Value::Bool(yes)) => yes.to_string(),
-                (HeaderKind::Integer, Value::Number(number)) => {
-                    let number = number.as_i64().filter(|it| it.abs() <= SAFE_INTEGER)?;
-                    number.to_string()
-                }
-                _ => return None,
-            };
-            Some((param.header.clone(), text))
-        });
-        found.collect()
+        header_values(&self.headers, arguments)
     }
+}
+
+/// Returns the names and values of the arguments that headers repeat.
+pub(crate) fn header_values(params: &[HeaderParam], arguments: &str) -> Vec<(String, String)> {
+    if params.is_empty() {
+        return Vec::new();
+    }
+    let Ok(arguments) = serde_json::from_str::<Value>(arguments) else { return Vec::new() };
+    let found = params.iter().filter_map(|param| {
+        let value = param.path.iter().try_fold(&arguments, |at, name| at.get(name))?;
+        let text = match (param.kind, value) {
+            (HeaderKind::String, Value::String(text)) => text.clone(),
+            (HeaderKind::Boolean, Value::Bool(yes)) => yes.to_string(),
+            (HeaderKind::Integer, Value::Number(number)) => {
+                let number = number.as_i64().filter(|it| it.abs() <= SAFE_INTEGER)?;
+                number.to_string()
+            }
+            _ => return None,
+        };
+        Some((param.header.clone(), text))
+    });
+    found.collect()
 }

@@ -9,6 +9,7 @@ mod hosted; // input requests that the client answers with tasks
 mod hostile; // servers that violate the protocol
 mod input_events; // input requests as events
 mod kit; // servers for these tests
+mod relay; // requests of programs between clients and servers
 mod rules; // rules of the specification for clients
 mod script; // scripted peers
 mod stream; // partial results

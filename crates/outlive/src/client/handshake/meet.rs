@@ -234,10 +234,7 @@ async fn initialize(
         id: Some(env.next_id()),
         method: &wanted.method,
         params: &wanted.params,
-        meta: "",
-        name: None,
-        repeated: &[],
-        holds_tasks: false,
+        ..outlive_protocol::era::client::Outgoing::default()
     };
     let patience = env.limits().request_timeout;
     let talking = async {
@@ -268,7 +265,8 @@ async fn open_stream(env: &Arc<ClientEnv>, made: &Arc<Connection>) {
             .as_ref()
             .is_some_and(|it| it.list_changed == Some(true) || it.subscribe == Some(true))
         || offered.tasks.is_some();
-    if !may_tell && env.dispatch.answerer().is_none() {
+    let takes_input = env.dispatch.answerer().is_some() || env.settings.input_events.is_some();
+    if !may_tell && !takes_input {
         return;
     }
     let mut headers = made.headers();

@@ -75,8 +75,8 @@ impl Segments {
             params: &params,
             meta: &meta,
             name: Some(&tool.name),
-            repeated: &[],
             holds_tasks: true,
+            ..Outgoing::default()
         };
         let exchange = Exchange::open(here, &request).await?;
         Ok(Self {
@@ -157,11 +157,13 @@ impl Segments {
                 Err(ServerError::of(error.clone(), None).into())
             }
             IncomingKind::Request { .. } => {
-                let here = Arc::clone(&self.here);
-                self.asked.spawn(async move { incoming::answer(&here, message).await });
+                if let Some(work) = incoming::asked(&self.here, message) {
+                    self.asked.spawn(work);
+                }
                 Ok(Brought::More)
             }
             IncomingKind::Notification { .. } => {
+                self.here.inputs.heard(&message);
                 self.core.dispatch.heard(&message);
                 Ok(Brought::More)
             }

@@ -321,10 +321,8 @@ pub(crate) async fn subscribe(
         id: Some(core.next_id()),
         method: Method::Listen.as_str(),
         params,
-        meta: "",
-        name: None,
-        repeated: &[],
         holds_tasks: true,
+        ..Outgoing::default()
     };
     let opening = async {
         let mut exchange = Exchange::open(&here, &request).await.ok()?;

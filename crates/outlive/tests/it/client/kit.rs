@@ -81,6 +81,11 @@ async fn greet(cx: Durable) -> Result<String> {
     Ok(format!("Hello, {}!", who.name))
 }
 
+/// Returns the tool that elicits a name.
+pub(super) fn greet_tool() -> Tool {
+    greet::tool()
+}
+
 /// Returns a server with tools, a resource and a prompt.
 pub(super) fn server() -> Server {
     builder_of_server().build().unwrap()
