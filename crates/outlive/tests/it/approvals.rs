@@ -3,6 +3,7 @@
 mod build; // rules that a server rejects
 mod clients; // what each kind of client receives
 mod decisions; // which calls need approval, and who decides
+mod denials; // denials before a worker has seen them
 mod handlers; // input requests of handlers to people
 mod model; // random orders of requests, votes, timeouts, cancellations and reloads
 mod states; // every state of an approval

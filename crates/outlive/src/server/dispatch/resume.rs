@@ -1,16 +1,18 @@
 //! Restores the call of a stored task and starts its handler.
 
 use std::{
+    collections::HashMap,
     fmt::Display,
-    future::ready,
-    sync::{Arc, Weak},
+    future::{Future, ready},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use outlive_protocol::{Call, CallFuture, Principal, ProtocolError, StoredCall};
 use outlive_tasks::{
     JournalSnapshot,
-    engine::{Allowance, CleanupFuture, StartError, TaskRun, TaskRunner},
-    store::{ClaimedTask, TaskOutcome},
+    engine::{Allowance, CleanupFuture, PrepareFuture, StartError, TaskRun, TaskRunner},
+    store::{ClaimedTask, TaskId, TaskOutcome},
 };
 
 use crate::server::{
@@ -20,14 +22,15 @@ use crate::server::{
         executable::ExecPolicy,
         gate::{
             binding::{GateJournal, NextStep},
-            pass::Pass,
+            pass::{Pass, ToolGate},
+            policy::Gate,
             start::GatedCall,
         },
         plan::is_bridged,
         task_run::task_run,
     },
     extract::cx::{Arguments, Cx},
-    register::registered_tool::RegisteredTool,
+    register::{catalog::Lookup, registered_tool::RegisteredTool},
     run::{
         bridged::BridgedCall,
         placement::{CleanupReason, Placement},
@@ -39,21 +42,44 @@ use crate::server::{
 /// Reason of a gated call that must not run under its approval.
 const STALE: &str = "the tool was changed after people approved this call, which had recorded nothing; call the tool again for a new approval";
 
+/// Reason of a task whose tool does not exist.
+const NOT_REGISTERED: &str = "the tool is no longer registered";
+
 /// Runs stored tasks as calls of the server's tools.
 pub(crate) struct CallRunner {
     core: Weak<ServerCore>,
+    /// Tools that the catalog has read for tasks that are about to start.
+    prepared: Arc<Mutex<HashMap<TaskId, PreparedTool>>>,
 }
+
+/// The tool of a task, or the reason why the catalog cannot find it now.
+type PreparedTool = Result<Arc<RegisteredTool>, String>;
 
 impl CallRunner {
     pub(crate) fn new(core: Weak<ServerCore>) -> Self {
-        Self { core }
+        Self { core, prepared: Arc::default() }
     }
 
-    /// Returns the call of a task and its tool, or the reason why the task cannot resume.
+    /// Returns the call of a task and its tool, or the error of a task that cannot resume.
     fn call(
+        &self,
         core: &ServerCore,
         claimed: &ClaimedTask,
-    ) -> Result<(Arc<Call>, Arc<RegisteredTool>), String> {
+    ) -> Result<(Arc<Call>, Arc<RegisteredTool>), StartError> {
+        let prepared = lock(&self.prepared).remove(&claimed.lease.task);
+        let call = Self::restore(core, claimed).map_err(|reason| ends(&reason, false))?;
+        let tool = match prepared {
+            Some(prepared) => prepared.map_err(|reason| ends(&reason, true))?,
+            None => match core.tool(&call, &claimed.tool) {
+                Lookup::Found(tool) => tool,
+                Lookup::Unknown | Lookup::Pending(_) => return Err(ends(NOT_REGISTERED, false)),
+            },
+        };
+        Ok((call, tool))
+    }
+
+    /// Restores the call of a task. Returns the reason why that is impossible.
+    fn restore(core: &ServerCore, claimed: &ClaimedTask) -> Result<Arc<Call>, String> {
         let unreadable = |why: &dyn Display| format!("the stored request cannot be decoded: {why}");
         let stored: StoredCall =
             serde_json::from_str(claimed.request.get()).map_err(|error| unreadable(&error))?;
@@ -61,21 +87,42 @@ impl CallRunner {
             format!("stored principal `{}` is invalid; the task cannot resume", claimed.principal)
         })?;
         let call = stored.restore(principal, &core.env.profile);
-        let call = call.map_err(|error| unreadable(&error))?;
-        let tool = core.catalog.tools.get(&claimed.tool, call.principal());
-        Ok((call, tool.ok_or_else(|| "the tool is no longer registered".to_owned())?))
+        call.map_err(|error| unreadable(&error))
     }
 }
 
+/// Returns the error of a task that does not start.
+fn ends(reason: &str, quarantine: bool) -> StartError {
+    StartError { outcome: TaskOutcome::Error(internal(reason)), quarantine }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl TaskRunner for CallRunner {
+    fn prepare(&self, claimed: &ClaimedTask) -> Option<PrepareFuture> {
+        let core = self.core.upgrade()?;
+        if core.catalog.is_none() || core.registered.tools.contains(&claimed.tool) {
+            return None;
+        }
+        let call = Self::restore(&core, claimed).ok()?;
+        let Lookup::Pending(pending) = core.tool(&call, &claimed.tool) else { return None };
+        let (prepared, id) = (Arc::clone(&self.prepared), claimed.lease.task.clone());
+        Some(Box::pin(async move {
+            let found = match pending.await {
+                Ok(None) => return,
+                Ok(Some(tool)) => Ok(tool),
+                Err(error) => Err(format!("the tool cannot be found now: {error}")),
+            };
+            lock(&prepared).insert(id, found);
+        }))
+    }
+
     fn start(&self, mut claimed: ClaimedTask) -> Result<TaskRun, StartError> {
-        let ends = |why: &str, quarantine| StartError {
-            outcome: TaskOutcome::Error(internal(why)),
-            quarantine,
-        };
         let failed = |why: &str| ends(why, false);
         let core = self.core.upgrade().ok_or_else(|| failed("the server has shut down"))?;
-        let (call, tool) = Self::call(&core, &claimed).map_err(|missing| failed(&missing))?;
+        let (call, tool) = self.call(&core, &claimed)?;
         let (env, policy) = (&core.env, &tool.exec.policy);
         let gate = GateJournal::take(&mut claimed.journal);
         // A gated task is claimed before its handler starts.
@@ -109,7 +156,7 @@ impl TaskRunner for CallRunner {
             run.set_stale_approval();
         }
         let pass = match started {
-            false => pass(&cx, &run, policy, gate).map_err(error)?,
+            false => pass(&core, &cx, &run, &tool, gate).map_err(error)?,
             true => None,
         };
         let work = match pass {
@@ -133,16 +180,39 @@ impl TaskRunner for CallRunner {
         }
         let reason = CleanupReason::of(claimed.ended.as_ref()?)?;
         let core = self.core.upgrade()?;
-        let (call, tool) = match Self::call(&core, &claimed) {
-            Ok(found) => found,
-            Err(missing) => return Some(Box::pin(ready(Err(missing)))),
+        let call = match Self::restore(&core, &claimed) {
+            Ok(call) => call,
+            Err(reason) => return Some(Box::pin(ready(Err(reason)))),
         };
-        let hook = tool.exec.policy.cleanup.as_ref()?;
-        let placement = Placement::Cleanup { id: claimed.lease.task.clone(), reason };
-        let replay = &tool.exec.policy.replay;
-        let run = RunState::of_task(&core.env, placement, claimed.journal, replay);
-        Some(hook.start(&Cx::new(call, &core.env, Arc::new(run), Arguments::Json)))
+        let found = core.tool(&call, &claimed.tool);
+        let start = move |tool: &RegisteredTool| start_cleanup(&core, call, claimed, tool, reason);
+        match found {
+            Lookup::Found(tool) => start(&tool),
+            Lookup::Unknown => Some(Box::pin(ready(Err(NOT_REGISTERED.to_owned())))),
+            Lookup::Pending(pending) => Some(Box::pin(async move {
+                let tool = pending.await.map_err(|error| error.to_string())?;
+                match start(&*tool.ok_or(NOT_REGISTERED)?) {
+                    Some(cleanup) => cleanup.await,
+                    None => Ok(()),
+                }
+            })),
+        }
     }
+}
+
+/// Starts the cleanup of a tool. Returns `None` if the tool has none.
+fn start_cleanup(
+    core: &ServerCore,
+    call: Arc<Call>,
+    claimed: ClaimedTask,
+    tool: &RegisteredTool,
+    reason: CleanupReason,
+) -> Option<CleanupFuture> {
+    let hook = tool.exec.policy.cleanup.as_ref()?;
+    let placement = Placement::Cleanup { id: claimed.lease.task.clone(), reason };
+    let replay = &tool.exec.policy.replay;
+    let run = RunState::of_task(&core.env, placement, claimed.journal, replay);
+    Some(hook.start(&Cx::new(call, &core.env, Arc::new(run), Arguments::Json)))
 }
 
 /// Returns whether the handler has recorded anything. Keys of the server start with `#`.
@@ -169,21 +239,41 @@ fn set_bridged(env: &Env, call: &Call, policy: &ExecPolicy, run: &RunState, is_w
 
 /// Returns the gate that a task passes before its handler starts; `None` if it needs no approval.
 fn pass(
+    core: &Arc<ServerCore>,
     cx: &Cx,
     run: &Arc<RunState>,
-    policy: &ExecPolicy,
+    tool: &RegisteredTool,
     gate: Option<GateJournal>,
 ) -> Result<Option<Pass>, ProtocolError> {
-    let gated = gated(cx, policy)?;
+    let gated = gated(cx, &tool.exec.policy)?;
     let next = match run.bridged() {
         Some(_) => NextStep::Pending,
         None => NextStep::Task,
     };
+    let tool = || tool_gate(core, cx.call(), tool);
     match (gate, gated) {
-        (Some(journal), gated) => Ok(Some(Pass::new(cx, run, gated, journal))),
-        (None, Some(gated)) => Pass::of_ungated_task(cx, run, gated, next).map(Some),
+        (Some(journal), gated) => Ok(Some(Pass::new(cx, run, gated, tool(), journal))),
+        (None, Some(gated)) => Pass::of_ungated_task(cx, run, gated, tool(), next).map(Some),
         (None, None) => Ok(None),
     }
+}
+
+/// Returns the gate of a tool at the start of a run, and the way to read it again.
+fn tool_gate(core: &Arc<ServerCore>, call: &Arc<Call>, tool: &RegisteredTool) -> ToolGate {
+    let (core, call, name) = (Arc::downgrade(core), Arc::clone(call), tool.exec.name.clone());
+    let gate = tool.exec.policy.gate.clone();
+    let read = move || -> Pin<Box<dyn Future<Output = Option<Arc<Gate>>> + Send>> {
+        let (core, call, name) = (core.upgrade(), Arc::clone(&call), name.clone());
+        Box::pin(async move {
+            let tool = match core?.tool(&call, &name) {
+                Lookup::Found(tool) => tool,
+                Lookup::Unknown => return None,
+                Lookup::Pending(pending) => pending.await.ok()??,
+            };
+            tool.exec.policy.gate.clone()
+        })
+    };
+    ToolGate { gate, read: Box::new(read) }
 }
 
 /// Returns the gate of the tool's current definition; `None` if the call needs no approval.

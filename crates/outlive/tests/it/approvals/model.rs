@@ -15,6 +15,9 @@ use super::world::{
 };
 use crate::support::pipe::{Pipe, text};
 
+/// Default time after which the engine parks an idle run, and a second more.
+const PARK_AFTER: Duration = Duration::from_secs(11);
+
 const PEOPLE: [&str; 3] = ["ada", "ben", "cid"];
 
 #[derive(Clone, Debug)]
@@ -154,6 +157,8 @@ impl Run {
             Op::Vote(..) | Op::Cancel(_) => {}
             Op::Expire => {
                 self.world.advance(HOUR + Duration::from_secs(1)).await;
+                // A run that waits in memory reads the time when it is parked.
+                tokio::time::sleep(PARK_AFTER).await;
                 self.model.expire();
             }
             Op::Reload => {

@@ -250,6 +250,32 @@ async fn reissued_request_survives_the_end_of_its_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tool_changed_while_run_waits_in_memory_is_approved_again() {
+    let world = World::default();
+    // The clock of the store is ahead of the engine's by more than the time for a decision, so a
+    // request that is issued again makes its task due at once, and a run waits in memory.
+    world.advance(HOUR + MINUTE).await;
+    let rule = || two_of_three().decision_timeout(HOUR);
+    let server = world.server(rule());
+    let mut pipe = modern(&server);
+    let task = start(&mut pipe, "1").await;
+    let changed = |definition: &str| tool(rule()).task(TaskPolicy::auto()).definition(definition);
+    server.add_tool(changed("./deploy --force")).unwrap();
+    world.vote(&world.only().await, "ada", true).await;
+    world.vote(&world.only().await, "ben", true).await;
+    world.vote(&world.only().await, "ada", true).await;
+    server.add_tool(changed("./deploy --force --all")).unwrap();
+    world.vote(&world.only().await, "ben", true).await;
+    assert_eq!(world.runs.count(), 0, "the second change is not approved");
+    assert_eq!(world.only().await.approvals, 0);
+    for person in ["ada", "ben"] {
+        world.vote(&world.only().await, person, true).await;
+    }
+    assert_eq!(get(&mut pipe, &task).await["status"], "completed");
+    assert_eq!(world.runs.all(), ["1 prod"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn unstarted_task_of_tool_that_becomes_gated_is_gated() {
     let world = World::default();
     let always = || tool_without_rule().task(TaskPolicy::Always);

@@ -6,7 +6,8 @@
 
 use std::{
     fmt,
-    future::{pending, poll_fn},
+    future::{Future, pending, poll_fn},
+    pin::Pin,
     sync::Arc,
     task::Poll,
     time::Duration,
@@ -15,14 +16,15 @@ use std::{
 use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
 use outlive_tasks::{APPROVAL, InputPoll, JournalEntry, START, WriteTicket, poll_as};
 use outlive_wire::{CallToolResult, RawJson};
-use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::server::{
     env::{environment::Env, task_backend::TaskBackend},
     exec::gate::{
         binding::{GateJournal, NextStep, record_key, start_mark},
+        decision::Decision,
         denial, places,
+        policy::Gate,
         start::GatedCall,
         text::{self, APPROVED, WAITS, WAITS_FOR_CALLER},
     },
@@ -37,28 +39,28 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Reason that people read when they decide again.
 const CHANGED: &str = "The tool has changed since the call was approved. It has not run.";
 
+/// Reads the gate that a tool has now. Returns `None` if the tool is gone or has no gate.
+pub(crate) type ReadGate =
+    Box<dyn Fn() -> Pin<Box<dyn Future<Output = Option<Arc<Gate>>> + Send>> + Send + Sync>;
+
+/// The gate of a tool at the start of a run, and the way to read it again.
+pub(crate) struct ToolGate {
+    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) read: ReadGate,
+}
+
 /// A task whose handler has not started.
 pub(crate) struct Pass {
     cx: Cx,
     run: Arc<RunState>,
-    /// Current gate of the tool; `None` if it no longer covers the call.
+    /// The call under the gate at the start of the run; `None` if the gate does not cover it.
     gated: Option<GatedCall>,
+    tool: ToolGate,
     journal: GateJournal,
 }
 
 /// Result of a call that must not run, or an error of the store.
 type Stop = Result<CallToolResult, ProtocolError>;
-
-/// Response to an approval request: of people, or of a client.
-#[derive(Deserialize)]
-struct Decision {
-    action: String,
-    #[serde(default)]
-    reason: Option<String>,
-    /// People who voted, for the audit log.
-    #[serde(default)]
-    by: Option<String>,
-}
 
 impl Pass {
     /// Returns the pass of a task that its journal says is gated.
@@ -66,9 +68,10 @@ impl Pass {
         cx: &Cx,
         run: &Arc<RunState>,
         gated: Option<GatedCall>,
+        tool: ToolGate,
         journal: GateJournal,
     ) -> Self {
-        Self { cx: cx.clone(), run: Arc::clone(run), gated, journal }
+        Self { cx: cx.clone(), run: Arc::clone(run), gated, tool, journal }
     }
 
     /// Returns the pass of a task whose tool became gated after its creation.
@@ -76,6 +79,7 @@ impl Pass {
         cx: &Cx,
         run: &Arc<RunState>,
         gated: GatedCall,
+        tool: ToolGate,
         next: NextStep,
     ) -> Result<Self, ProtocolError> {
         let config = &cx.env().tasks()?.config;
@@ -84,7 +88,7 @@ impl Pass {
         run.journal().put_marker(record_key(1), raw);
         run.journal().set_status_message(WAITS.to_owned());
         let journal = GateJournal { last, issued: 1, has_started: false };
-        Ok(Self::new(cx, run, Some(gated), journal))
+        Ok(Self::new(cx, run, Some(gated), tool, journal))
     }
 
     /// Waits for the approval, then runs the handler that `start` starts.
@@ -105,13 +109,16 @@ impl Pass {
     async fn wait(&mut self) -> Result<(), Stop> {
         let raw = self.decision().await?;
         let decision: Decision = serde_json::from_str(raw.get()).map_err(broken)?;
+        if decision.is_approval() && self.has_tool_changed().await {
+            return self.end_run(Duration::ZERO).await;
+        }
         self.free_place().await?;
-        if decision.action != "accept" {
+        if !decision.is_approval() {
             return Err(Ok(self.deny(decision).await?));
         }
         if self.is_stale() {
             self.reissue()?;
-            return self.end_run().await;
+            return self.end_run(Duration::from_millis(self.journal.last.decision_millis)).await;
         }
         self.wait_for_caller().await?;
         self.audit("approved", decision.by.map(|by| format!("by {by}")))?;
@@ -178,8 +185,7 @@ impl Pass {
     async fn deny(&self, decision: Decision) -> Result<CallToolResult, Stop> {
         let (env, record) = (self.cx.env(), &self.journal.last);
         let audience = self.gated.as_ref().map(|gated| &gated.gate.approve.audience);
-        let reason = decision.reason.filter(|reason| !reason.trim().is_empty());
-        let reason = reason.unwrap_or_else(|| text::default_reason(audience).to_owned());
+        let reason = decision.reason(audience);
         let at = now(&env.profile);
         let until = at.saturating_add(record.denial_millis);
         denial::record(tasks(env)?, self.cx.principal().key(), record, &reason, until).await;
@@ -215,10 +221,19 @@ impl Pass {
         Ok(())
     }
 
-    /// Ends the run. The next one has the definition that the tool then has.
-    async fn end_run(&self) -> Result<(), Stop> {
+    /// Returns whether the tool has changed since the start of the run, whose handler is then not
+    /// the one that the server has now.
+    async fn has_tool_changed(&self) -> bool {
+        let now = (self.tool.read)().await;
+        let definition =
+            |gate: &Option<Arc<Gate>>| gate.as_ref().map(|gate| gate.definition.clone());
+        definition(&now) != definition(&self.tool.gate)
+    }
+
+    /// Ends the run. The next one has the definition that the tool then has, and starts after a
+    /// decision or `after`.
+    async fn end_run(&self, after: Duration) -> Result<(), Stop> {
         let (journal, run) = (self.run.journal(), run_id(self.cx.call()));
-        let after = Duration::from_millis(self.journal.last.decision_millis);
         let ended =
             poll_fn(|_| Poll::Ready(poll_as(run, || journal.yield_run(run, Some(after), None))));
         ended.await.map_err(broken)?;

@@ -31,6 +31,8 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// The gate of a tool.
 pub(crate) struct Gate {
+    /// Name of the tool.
+    tool: String,
     pub(crate) approve: Arc<Approve>,
     /// Hash of the tool's definition and of the rule.
     pub(crate) definition: String,
@@ -47,7 +49,7 @@ struct InputSchema {
 
 impl Gate {
     /// Compiles the rule of a tool. `definition` is everything that determines what a call
-    /// executes.
+    /// executes, and starts with the name of the tool.
     ///
     /// # Errors
     ///
@@ -71,19 +73,25 @@ impl Gate {
         }
         let described = approve.describe();
         let parts: Vec<&str> = definition.iter().copied().chain([described.as_str()]).collect();
-        Ok(Self { definition: hash(&parts), approve, defaults })
+        let tool = definition.first().copied().unwrap_or_default().to_owned();
+        Ok(Self { tool, definition: hash(&parts), approve, defaults })
     }
 
-    /// Returns whether a call with these arguments needs approval.
+    /// Returns whether a call with this name and these arguments needs approval.
     ///
     /// # Errors
     ///
     /// Returns an error if an object in the arguments has two members with one name.
-    pub(crate) fn covers(&self, arguments: &str) -> Result<bool, ProtocolError> {
+    pub(crate) fn covers(&self, name: &str, arguments: &str) -> Result<bool, ProtocolError> {
         let invalid = |reason: String| {
             ProtocolError::invalid_params(format!("`params.arguments`: {reason}; send it once"))
         };
         check_unique(arguments).map_err(invalid)?;
+        // A call through another tool, such as `call_tool` of a gateway, has the arguments of that
+        // tool. Conditions cannot read them, so no call may pass.
+        if name != self.tool {
+            return Ok(true);
+        }
         let given: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
         Ok(self.approve.conditions.iter().all(|condition| match condition {
             Condition::Argument { name, values } => {
@@ -113,14 +121,9 @@ impl Gate {
     }
 
     /// Returns the request that people decide about. `reason` says why they decide again.
-    pub(crate) fn request(
-        &self,
-        tool: &str,
-        arguments: &str,
-        reason: Option<&str>,
-    ) -> InputRequest {
+    pub(crate) fn request(&self, arguments: &str, reason: Option<&str>) -> InputRequest {
         let mut message =
-            self.approve.message.clone().unwrap_or_else(|| format!("Approve `{tool}`?"));
+            self.approve.message.clone().unwrap_or_else(|| format!("Approve `{}`?", self.tool));
         if let Some(reason) = reason {
             let _ = write!(message, "\n\n{reason}");
         }
@@ -171,7 +174,7 @@ mod tests {
     fn check(approve: Approve, calls: &[(&str, bool)]) {
         let gate = gate(approve);
         for (arguments, covered) in calls {
-            assert_eq!(gate.covers(arguments).unwrap(), *covered, "{arguments}");
+            assert_eq!(gate.covers("deploy", arguments).unwrap(), *covered, "{arguments}");
         }
     }
 
@@ -237,8 +240,17 @@ mod tests {
     }
 
     #[test]
+    fn call_through_another_tool_with_any_arguments_is_covered() {
+        let gate = gate(Approve::caller().when_argument("env", ["prod"]));
+        let arguments = r#"{"name":"deploy","arguments":{"env":"prod"}}"#;
+        assert!(gate.covers("call_tool", arguments).unwrap());
+        assert!(!gate.covers("deploy", r#"{"env":"test"}"#).unwrap());
+    }
+
+    #[test]
     fn duplicate_member_is_rejected() {
-        let error = gate(Approve::caller()).covers(r#"{"env":"test","env":"prod"}"#).unwrap_err();
+        const DUPLICATE: &str = r#"{"env":"test","env":"prod"}"#;
+        let error = gate(Approve::caller()).covers("deploy", DUPLICATE).unwrap_err();
         assert!(error.to_string().contains("member `env` occurs twice"), "{error}");
     }
 
@@ -277,8 +289,7 @@ mod tests {
 
     #[test]
     fn request_to_caller_shows_arguments_and_request_to_people_does_not() {
-        let message = |approve| match gate(approve).request("deploy", r#"{"env":"a\u202eb"}"#, None)
-        {
+        let message = |approve| match gate(approve).request(r#"{"env":"a\u202eb"}"#, None) {
             InputRequest::Elicit(ElicitRequestParams::Form(form)) => form.message,
             other => panic!("{other:?}"),
         };

@@ -40,7 +40,7 @@ pub(crate) struct GatedCall {
     pub(crate) gate: Arc<Gate>,
     /// Digest of the call.
     pub(crate) digest: String,
-    /// Key-value key of a denial of this call.
+    /// Denial key of this call, which is also the key-value key of its standing denial.
     pub(crate) denial: String,
 }
 
@@ -55,7 +55,7 @@ impl GatedCall {
         call: &Call,
         gate: &Arc<Gate>,
     ) -> Result<Option<Self>, ProtocolError> {
-        if !gate.covers(call.arguments()?)? {
+        if !gate.covers(&call.name()?, call.arguments()?)? {
             return Ok(None);
         }
         let digest = call_digest(env, call)?;
@@ -87,13 +87,14 @@ impl GatedCall {
         record: &GateRecord,
         reason: Option<&str>,
     ) -> Result<ApprovalRequest, ProtocolError> {
-        let (name, arguments) = (call.name()?, call.arguments()?);
+        let arguments = call.arguments()?;
         let binding = Binding::new(record.digest.as_str(), record.definition.as_str());
+        let binding = binding.count(self.gate.approve.count).denial(Some(record.denial.clone()));
         Ok(ApprovalRequest {
-            request: self.gate.request(&name, arguments, reason),
+            request: self.gate.request(arguments, reason),
             audience: self.gate.approve.audience.clone(),
             due: record.due,
-            binding: binding.count(self.gate.approve.count),
+            binding,
         })
     }
 }
