@@ -13,11 +13,12 @@ pub use outlive_tasks::{
         MAX_SEARCHED, MAX_TAG_BYTES, MAX_TAGS, MINUTES, MemoryStore, MetricRow, MetricStore,
         NewInputRequest, NewTask, OpenCall, OpenInput, OperatorStore, OutcomeKind, PART_BYTES,
         PageLimit, PeopleStore, Phase, PurgeOutcome, RecordedEntry, ResultPart, ResultStore,
-        RetryOutcome, SplitResult, Store, StoreError, StoreFuture, StoreKind, StoreMonitor,
-        StoreProbe, StoreStats, StoredBlock, StoredSegments, Subscription, SweepReport, TaskCount,
-        TaskDetail, TaskEvent, TaskFilter, TaskId, TaskIndex, TaskOutcome, TaskPage, TaskQuery,
-        TaskRecord, TaskState, TaskStore, TaskSummary, TimelineEntry, Transition, UnixMillis, Vote,
-        WorkQueue, WorkerId, assemble, open, open_operator, open_people, probe, split,
+        RetryOutcome, SettledResponse, SplitResult, Store, StoreError, StoreFuture, StoreKind,
+        StoreMonitor, StoreProbe, StoreStats, StoredBlock, StoredSegments, Subscription,
+        SweepReport, TaskCount, TaskDetail, TaskEvent, TaskFilter, TaskId, TaskIndex, TaskOutcome,
+        TaskPage, TaskQuery, TaskRecord, TaskState, TaskStore, TaskSummary, TimelineEntry,
+        Transition, UnixMillis, Vote, WorkQueue, WorkerId, assemble, open, open_operator,
+        open_people, probe, split,
     },
 };
 

@@ -1,5 +1,7 @@
 //! The API: credentials, permissions, errors, and responses as `openapi.json` describes them.
 
+use std::time::Duration;
+
 use http::HeaderName;
 use serde_json::{Value, json};
 
@@ -252,6 +254,35 @@ async fn request_that_is_not_valid_names_the_remedy() {
     assert_eq!((reply.status, reply.json()["fields"]["reason"].is_string()), (422, true));
     let reply = desk.send(Ask::new("DELETE", &format!("{API}/tasks/t1"), "").bearer(ADA)).await;
     assert_eq!((reply.status, reply.header("allow")), (405, Some("GET")));
+}
+
+#[tokio::test]
+async fn cursor_opens_for_a_day() {
+    let (desk, hour) = (Desk::new(), Duration::from_secs(3_600));
+    for id in ["t1", "t2"] {
+        desk.approval(id, "ann", &["ben"], 1).await;
+    }
+    let mut cursors = Vec::new();
+    for list in ["tasks", "inbox", "audit"] {
+        // The audit log has the events of these actions.
+        post(&desk, "tasks/t1/cancel", ADA, &json!({})).await;
+        post(&desk, "tasks/t2/cancel", ADA, &json!({})).await;
+        desk.approval(&format!("{list}-1"), "ann", &["ben"], 1).await;
+        desk.approval(&format!("{list}-2"), "ann", &["ben"], 1).await;
+        let page = get(&desk, &format!("{list}?limit=1"), ADA).await.json();
+        let next = page["next"].as_str().unwrap_or_else(|| panic!("no cursor: {page}")).to_owned();
+        cursors.push(format!("{list}?limit=1&after={next}"));
+    }
+    desk.advance(23 * hour);
+    for path in &cursors {
+        assert_eq!(get(&desk, path, ADA).await.status, 200, "{path}");
+    }
+    desk.advance(hour);
+    for path in &cursors {
+        let reply = get(&desk, path, ADA).await;
+        assert_eq!(reply.status, 422, "{path}");
+        assert!(reply.text().contains("has expired"), "{}", reply.text());
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Forms: only a page of the same session, path and origin changes anything.
 
+use std::time::Duration;
+
 use crate::desk::{ADA, ANN, Ask, BEN, Desk};
 
 const INPUT: &str = "/console/inputs/t1/%23approval";
@@ -42,6 +44,25 @@ async fn form_without_a_valid_token_changes_nothing() {
         assert_eq!(ben.post(INPUT, &body).await.status, 403, "{wrong}");
     }
     assert_eq!(votes(&desk).await, 0);
+}
+
+#[tokio::test]
+async fn form_that_was_opened_twelve_hours_ago_changes_nothing() {
+    let (desk, hour) = (Desk::new(), Duration::from_secs(3_600));
+    desk.approval("t1", "ann", &["ben"], 1).await;
+    let ben = desk.signed_in(BEN).await;
+    let token = ben.get(INPUT).await.form_token();
+    let decide = |reason| format!("form_token={token}&digest=digest-t1&action=decline{reason}");
+    desk.advance(11 * hour);
+    // The session is used, so it stays open. The server reads the form and rejects its values.
+    assert_eq!(ben.post(INPUT, &decide("")).await.status, 422);
+    desk.advance(hour);
+    let reply = ben.post(INPUT, &decide("&reason=not+now")).await;
+    assert_eq!(reply.status, 403);
+    assert!(reply.text().contains("Form expired"), "{}", reply.text());
+    assert_eq!(votes(&desk).await, 0);
+    let reply = ben.submit(INPUT, "digest=digest-t1&action=decline&reason=not+now").await;
+    assert_eq!(reply.status, 303, "a new page in the same session");
 }
 
 #[tokio::test]
@@ -159,7 +180,7 @@ async fn bulk_action_cancels_matching_tasks_under_its_name() {
         if ada.get(&status).await.text().contains("Finished") {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let audit = ada.get("/console/audit?name=INC-42&action=cancelled").await;
     assert_eq!(audit.text().matches("href=\"./tasks/t").count(), 3, "{}", audit.text());

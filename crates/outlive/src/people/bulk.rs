@@ -80,8 +80,8 @@ pub struct BulkStatus {
     pub skipped: usize,
     /// Whether all tasks were processed.
     pub is_finished: bool,
-    /// Whether a process works on it. If it neither runs nor is finished, an operator can continue
-    /// it.
+    /// Whether a process works on the action. An operator can continue an action that is neither
+    /// running nor finished.
     pub is_running: bool,
 }
 

@@ -97,9 +97,7 @@ impl People {
     /// If the store cannot be read.
     pub async fn inbox_count(&self, visitor: &Visitor) -> Result<usize, PeopleError> {
         let Some(reader) = visitor.inbox_reader() else { return Ok(0) };
-        let mut items = self.store().open_for(&reader, None, MAX_COUNT).await?;
-        items.retain(|item| is_visible(visitor, item));
-        Ok(items.len())
+        Ok(self.store().count_open(&reader, MAX_COUNT).await?)
     }
 
     fn entries(&self, visitor: &Visitor, mut items: Vec<InboxItem>) -> Vec<InboxEntry> {

@@ -68,7 +68,7 @@ impl People {
 
 /// Returns the ID of the new task.
 fn created(outcome: Outcome) -> Result<TaskId, PeopleError> {
-    match outcome {
+    match outcome.typed() {
         Outcome::Task(task) => Ok(TaskId::new(task.id)),
         Outcome::Complete(MethodResult::Tool(result)) => {
             let texts = result.content.iter().filter_map(|block| match block {

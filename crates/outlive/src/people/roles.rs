@@ -283,7 +283,8 @@ impl Visitor {
             (Standing::Store, None) => InboxReader::default(),
             (_, None) => return None,
         };
-        Some(reader.all(self.sees_all()))
+        let principal = self.only_principal().map(str::to_owned);
+        Some(reader.all(self.sees_all()).principal(principal))
     }
 
     /// Returns the principal of a new task of the visitor: `key` with the visitor's person and

@@ -138,6 +138,9 @@ impl Ending {
             Ok(Outcome::Complete(MethodResult::Tool(result))) if result.is_error == Some(true) => {
                 Self::Failed
             }
+            Ok(Outcome::Complete(MethodResult::Relayed(result, _))) if result.is_error() => {
+                Self::Failed
+            }
             Ok(Outcome::Complete(MethodResult::TaskResult(result, _)))
                 if result.is_error == Some(true) =>
             {

@@ -7,6 +7,7 @@
 //! - [`Tool`], [`Resource`], [`ResourceTemplate`], [`Prompt`]: the items that a server registers.
 //!   The feature `skills` adds skills.
 //! - [`Server`]: serves stdio, HTTP and byte streams. Items can be added and removed while it runs.
+//! - [`catalog`]: items that depend on the call, such as the tools of other servers.
 //! - [`approve`]: calls that wait for the approval of people.
 //! - [`durable`]: steps, input requests, external events, cleanup; [`tasks`]: which calls become
 //!   tasks.
@@ -20,6 +21,7 @@ pub mod approve;
 mod audit_name;
 mod build_error;
 mod caller_key;
+pub mod catalog;
 mod config;
 mod conversation;
 mod dispatch;
@@ -85,4 +87,4 @@ pub use register::{
 pub(crate) use run::answer_token::{AnswerToken, is_answerable};
 pub use seal_keys::{SealKeys, SealKeysError};
 pub use throttle::RateLimit;
-pub(crate) use time::wall_millis;
+pub(crate) use time::{millis, wall_millis};

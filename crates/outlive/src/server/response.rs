@@ -8,3 +8,4 @@ pub use super::{
         resource::IntoResourceContents,
     },
 };
+pub use outlive_protocol::{RelayedResult, RelayedResultError};

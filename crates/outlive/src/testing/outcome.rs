@@ -27,6 +27,7 @@ pub(super) mod sealed {
         fn read(result: MethodResult) -> Option<Self> {
             match result {
                 MethodResult::Tool(result) => Some(result),
+                MethodResult::Relayed(result, _) => result.to_typed().ok(),
                 _ => None,
             }
         }
@@ -36,6 +37,7 @@ pub(super) mod sealed {
         fn read(result: MethodResult) -> Option<Self> {
             match result {
                 MethodResult::Prompt(result) => Some(result),
+                MethodResult::Relayed(result, _) => result.to_typed().ok(),
                 _ => None,
             }
         }
@@ -45,6 +47,7 @@ pub(super) mod sealed {
         fn read(result: MethodResult) -> Option<Self> {
             match result {
                 MethodResult::Resource(result, _) => Some(result),
+                MethodResult::Relayed(result, _) => result.to_typed().ok(),
                 _ => None,
             }
         }

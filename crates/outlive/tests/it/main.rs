@@ -27,6 +27,7 @@ mod api; // ergonomics of the API
 mod approvals; // calls that wait for the approval of people
 mod caching; // TTL and scope of cache hints
 mod cancel; // cancellation
+mod catalog; // items that depend on the call, results of other servers
 mod completion; // completion of arguments
 mod dynamic; // entries added, changed and removed at run time
 mod errors; // tool errors, protocol errors, panics

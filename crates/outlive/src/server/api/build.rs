@@ -28,7 +28,8 @@ use crate::server::{
     metrics::Counters,
     random::{CallIds, random_id},
     register::{
-        catalog::{Catalog, UnlistedResources},
+        catalog_port::CatalogPort,
+        registries::{Registries, UnlistedResources},
         registry::Notifier,
         tool::Tool,
     },
@@ -119,7 +120,7 @@ impl ServerBuilder {
         Ok(())
     }
 
-    /// Creates the core of the server with an empty catalog.
+    /// Creates the core of the server without registered items.
     fn core(
         self,
         core: &Weak<ServerCore>,
@@ -130,7 +131,7 @@ impl ServerBuilder {
         let (info, stamps) = (self.info, self.stamp_identity);
         let profile = Profile::new(info, self.versions, self.limits, self.clock, seal, stamps);
         let (profile, counters) = (Arc::new(profile), Arc::<Counters>::default());
-        let catalog = Catalog::new(unlisted, |change| {
+        let registered = Registries::new(unlisted, |change| {
             Notifier::new(change, profile.bus.clone(), Arc::clone(&profile.clock), self.debounce)
         });
         let has_console = self.tasks.as_ref().is_some_and(|config| config.indexed);
@@ -156,8 +157,10 @@ impl ServerBuilder {
             call_ids: ids.call_ids,
             counters,
         });
+        let catalog = self.catalog.map(|catalog| CatalogPort::new(catalog, &env));
         ServerCore {
             env,
+            registered,
             catalog,
             description: Description {
                 instructions: self.instructions,

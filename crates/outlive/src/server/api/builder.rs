@@ -26,6 +26,7 @@ use crate::server::{
     env::{environment::States, test_hooks::TestHooks, used_states::UsedRequestStates},
     extract::{handler::Handler, response::IntoRawResult},
     register::{
+        catalog::Catalog,
         prompt::Prompt,
         resource::{Resource, ResourceTemplate},
         tool::Tool,
@@ -43,6 +44,7 @@ pub struct ServerBuilder {
     pub(crate) resources: Vec<Resource>,
     pub(crate) templates: Vec<ResourceTemplate>,
     pub(crate) prompts: Vec<Prompt>,
+    pub(crate) catalog: Option<Arc<dyn Catalog>>,
     pub(crate) skills: Option<Skills>,
     pub(crate) offers: Offers,
     pub(crate) logging: bool,
@@ -93,6 +95,7 @@ impl ServerBuilder {
             resources: Vec::new(),
             templates: Vec::new(),
             prompts: Vec::new(),
+            catalog: None,
             skills: None,
             offers: Offers { subscriptions: true, ..Offers::default() },
             logging: false,
@@ -190,6 +193,17 @@ impl ServerBuilder {
     /// first.
     pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
         self.states.insert(TypeId::of::<T>(), Arc::new(state));
+        self
+    }
+
+    /// Sets the catalog: items that depend on the call, in addition to the registered ones.
+    ///
+    /// The server then declares tools, prompts, resources, completion and logging even while their
+    /// lists are empty.
+    pub fn catalog(mut self, catalog: Arc<dyn Catalog>) -> Self {
+        self.catalog = Some(catalog);
+        self.offers = Offers { tools: true, resources: true, prompts: true, ..self.offers };
+        self.logging = true;
         self
     }
 

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use crate::server::{
-    api::builder::ServerBuilder, build_error::BuildError, register::catalog::UnlistedResources,
+    api::builder::ServerBuilder, build_error::BuildError, register::registries::UnlistedResources,
 };
 
 /// Uninhabited: without the feature, a builder cannot hold skills.

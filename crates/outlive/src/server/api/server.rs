@@ -1,4 +1,4 @@
-//! A running server: its transports, its shutdown, and changes of its catalog.
+//! A running server: its transports, its shutdown, and changes of its items.
 
 use std::{
     fmt,
@@ -18,6 +18,7 @@ use crate::server::{
     env::environment::Env,
     metrics::Metrics,
     register::{
+        catalog_port::CatalogPort,
         prompt::Prompt,
         registry::Entry,
         resource::{Resource, ResourceTemplate},
@@ -152,7 +153,8 @@ impl Server {
             Some(tasks) => tasks.engine().store().stats().await.ok(),
             None => None,
         };
-        let tools = self.core.catalog.tools.map(|tool| tool.meter.read());
+        let mut tools = self.core.registered.tools.map(|tool| tool.meter.read());
+        tools.extend(self.core.catalog.iter().flat_map(CatalogPort::metrics));
         self.core.env.counters.read(census, self.core.env.profile.streams.count(), tools)
     }
 
@@ -173,13 +175,13 @@ impl Server {
     /// Returns an error if the tool is invalid; see
     /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
-        self.core.catalog.tools.insert(tool.register(&self.core.env)?);
+        self.core.registered.tools.insert(tool.register(&self.core.env)?);
         Ok(())
     }
 
     /// Removes a tool. Returns `false` if the tool does not exist. Running calls continue.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.core.catalog.tools.remove(name)
+        self.core.registered.tools.remove(name)
     }
 
     /// Adds a resource, or replaces the resource with the same URI. Clients receive a change
@@ -190,13 +192,13 @@ impl Server {
     /// Returns an error if the resource is invalid; see
     /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
-        self.core.catalog.resources.insert(resource.register(&self.core.env)?);
+        self.core.registered.resources.insert(resource.register(&self.core.env)?);
         Ok(())
     }
 
     /// Removes a resource. Returns `false` if the resource does not exist.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.core.catalog.resources.remove(uri)
+        self.core.registered.resources.remove(uri)
     }
 
     /// Adds a resource template, or replaces the template with the same URI template. Clients
@@ -207,13 +209,13 @@ impl Server {
     /// Returns an error if the template is invalid; see
     /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_resource_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
-        self.core.catalog.templates.insert(template.register(&self.core.env)?);
+        self.core.registered.templates.insert(template.register(&self.core.env)?);
         Ok(())
     }
 
     /// Removes a resource template. Returns `false` if the template does not exist.
     pub fn remove_resource_template(&self, template: &str) -> bool {
-        self.core.catalog.templates.remove(template)
+        self.core.registered.templates.remove(template)
     }
 
     /// Adds a prompt, or replaces the prompt with the same name. Clients receive a change
@@ -224,13 +226,13 @@ impl Server {
     /// Returns an error if the prompt is invalid; see
     /// [`ServerBuilder::build`](crate::server::ServerBuilder::build).
     pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
-        self.core.catalog.prompts.insert(prompt.register(&self.core.env)?);
+        self.core.registered.prompts.insert(prompt.register(&self.core.env)?);
         Ok(())
     }
 
     /// Removes a prompt. Returns `false` if the prompt does not exist.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.core.catalog.prompts.remove(name)
+        self.core.registered.prompts.remove(name)
     }
 
     /// Notifies the subscribers of a resource that its contents changed.
@@ -240,10 +242,10 @@ impl Server {
 
     pub(crate) fn add_new_tool(&self, tool: Tool) -> Result<(), BuildError> {
         let entry = tool.register(&self.core.env)?;
-        match self.core.catalog.tools.contains(entry.key()) {
+        match self.core.registered.tools.contains(entry.key()) {
             true => Err(BuildError::tool(entry.key(), &TWICE)),
             false => {
-                self.core.catalog.tools.place(entry);
+                self.core.registered.tools.place(entry);
                 Ok(())
             }
         }
@@ -251,10 +253,10 @@ impl Server {
 
     pub(crate) fn add_new_resource(&self, resource: Resource) -> Result<(), BuildError> {
         let entry = resource.register(&self.core.env)?;
-        match self.core.catalog.resources.contains(entry.key()) {
+        match self.core.registered.resources.contains(entry.key()) {
             true => Err(BuildError::resource(entry.key(), &TWICE)),
             false => {
-                self.core.catalog.resources.place(entry);
+                self.core.registered.resources.place(entry);
                 Ok(())
             }
         }
@@ -262,10 +264,10 @@ impl Server {
 
     pub(crate) fn add_new_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
         let entry = template.register(&self.core.env)?;
-        match self.core.catalog.templates.contains(entry.key()) {
+        match self.core.registered.templates.contains(entry.key()) {
             true => Err(BuildError::resource(entry.key(), &TWICE)),
             false => {
-                self.core.catalog.templates.place(entry);
+                self.core.registered.templates.place(entry);
                 Ok(())
             }
         }
@@ -273,10 +275,10 @@ impl Server {
 
     pub(crate) fn add_new_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
         let entry = prompt.register(&self.core.env)?;
-        match self.core.catalog.prompts.contains(entry.key()) {
+        match self.core.registered.prompts.contains(entry.key()) {
             true => Err(BuildError::prompt(entry.key(), &TWICE)),
             false => {
-                self.core.catalog.prompts.place(entry);
+                self.core.registered.prompts.place(entry);
                 Ok(())
             }
         }

@@ -22,7 +22,8 @@ pub(crate) struct ShownTool {
 impl Server {
     /// Returns a tool, visible to a caller or not.
     pub(crate) fn shown_tool(&self, name: &str) -> Option<ShownTool> {
-        let tool = self.core.catalog.tools.named(name)?;
+        let shown = || Some(self.core.catalog.as_ref()?.items.shown_tool(name)?.0);
+        let tool = self.core.registered.tools.named(name).or_else(shown)?;
         let gate = tool.exec.policy.gate.as_ref();
         Some(ShownTool {
             description: tool.info.description.clone(),

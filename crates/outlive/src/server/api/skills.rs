@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::server::{
     api::builder::ServerBuilder, build_error::BuildError, dispatch::skills as methods,
-    register::catalog::UnlistedResources,
+    register::registries::UnlistedResources,
 };
 use crate::skill_format::EXTENSION;
 

@@ -19,7 +19,7 @@ impl Server {
     pub(crate) fn clean_up_test(&self) -> Option<CleanupFuture> {
         let env = &self.core.env;
         let (call, journal) = env.test_hooks.as_ref()?.ended_call()?;
-        let tool = self.core.catalog.tools.get(&call.name().ok()?, call.principal())?;
+        let tool = self.core.registered.tools.get(&call.name().ok()?, call.principal())?;
         let policy = &tool.exec.policy;
         let reason = CleanupReason::Cancelled;
         let placement = Placement::Cleanup { id: TaskId::new("test"), reason };

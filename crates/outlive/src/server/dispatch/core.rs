@@ -1,4 +1,4 @@
-//! The parts of a running server: environment, catalog, layers and hooks.
+//! The parts of a running server: environment, items, layers and hooks.
 
 use std::{
     collections::HashMap,
@@ -15,14 +15,17 @@ use crate::server::{
         layer::CallStack,
     },
     env::environment::Env,
-    register::catalog::Catalog,
+    register::{catalog_port::CatalogPort, registries::Registries},
     throttle::{RateLimit, Throttle},
 };
 
 /// A running server.
 pub(crate) struct ServerCore {
     pub(crate) env: Arc<Env>,
-    pub(crate) catalog: Catalog,
+    /// Items that the application registered.
+    pub(crate) registered: Registries,
+    /// Items that depend on the call.
+    pub(crate) catalog: Option<CatalogPort>,
     pub(crate) description: Description,
     pub(crate) layers: Option<CallStack>,
     pub(crate) hooks: Hooks,
@@ -62,11 +65,11 @@ pub(crate) struct Offers {
 
 impl ServerCore {
     pub(crate) fn has_tools(&self) -> bool {
-        self.description.offers.tools || !self.catalog.tools.is_empty()
+        self.description.offers.tools || !self.registered.tools.is_empty()
     }
 
     pub(crate) fn has_resources(&self) -> bool {
-        let Catalog { resources, templates, .. } = &self.catalog;
+        let Registries { resources, templates, .. } = &self.registered;
         self.description.offers.resources || !resources.is_empty() || !templates.is_empty()
     }
 
@@ -75,12 +78,12 @@ impl ServerCore {
     }
 
     pub(crate) fn has_prompts(&self) -> bool {
-        self.description.offers.prompts || !self.catalog.prompts.is_empty()
+        self.description.offers.prompts || !self.registered.prompts.is_empty()
     }
 
     /// Returns whether completion is available: only prompts and templates have completers.
     pub(crate) fn has_completions(&self) -> bool {
-        self.has_prompts() || !self.catalog.templates.is_empty()
+        self.has_prompts() || !self.registered.templates.is_empty()
     }
 }
 

@@ -17,10 +17,11 @@ use serde_json::value::to_raw_value;
 use crate::server::{
     dispatch::{
         core::ServerCore,
-        fallback_task::{answers_by, failed, find, read_arguments, reply},
+        fallback_task::{answers_by, failed, find, read_arguments, reply, tool_of},
     },
     exec::bridge::no_such_task,
     hosts::{AnswerBy, Hosts, reserved::TASK_RESULT},
+    register::registered_tool::RegisteredTool,
 };
 
 #[derive(Deserialize)]
@@ -33,20 +34,18 @@ struct Arguments {
 }
 
 /// Returns whether the tool is listed: the client declares no elicitation, and a tool that the
-/// caller sees accepts answers by tool.
+/// caller sees accepts answers by tool. The tools of a catalog count as a whole.
 pub(crate) fn is_listed(core: &ServerCore, call: &Call, hosts: &Hosts) -> bool {
     let declared: ClientCapabilities =
         serde_json::from_str(call.client_capabilities()).unwrap_or_default();
     let accepts =
         |answers: Option<&[AnswerBy]>| hosts.answers_of(answers).contains(&AnswerBy::Tool);
+    let registered = &core.registered.tools;
+    let accepting =
+        |tool: &Arc<RegisteredTool>| accepts(tool.exec.policy.answers.as_deref()).then_some(());
     declared.elicitation.is_none()
-        && core
-            .catalog
-            .tools
-            .find(call.principal(), |tool| {
-                accepts(tool.exec.policy.answers.as_deref()).then_some(())
-            })
-            .is_some()
+        && (core.catalog.is_some() && accepts(None)
+            || registered.find(call.principal(), accepting).is_some())
 }
 
 /// Handles a call of `task_answer`.
@@ -63,7 +62,8 @@ pub(crate) async fn task_answer(
     let Some((task, record)) = find(env, &call, &arguments.task).await? else {
         return Ok(no_such_task());
     };
-    if !answers_by(&core, &call, &record.tool, AnswerBy::Tool) {
+    let tool = tool_of(&core, &call, &record.tool).await;
+    if !answers_by(&core, tool.as_deref(), AnswerBy::Tool) {
         return Ok(only_by_people(task.as_str()));
     }
     let (key, response) = match response(&record, arguments) {

@@ -1,5 +1,7 @@
 //! The task that a fallback tool names, and the replies of the tools.
 
+use std::sync::Arc;
+
 use outlive_protocol::{Call, MethodResult, Outcome, ProtocolError};
 use outlive_tasks::store::{TaskId, TaskRecord};
 use outlive_wire::{CallToolResult, ContentBlock};
@@ -11,6 +13,7 @@ use crate::server::{
     exec::bridge::no_such_task,
     hosts::AnswerBy,
     random::is_task_id,
+    register::registered_tool::RegisteredTool,
     tasks::lookup::slow_down,
 };
 
@@ -44,10 +47,22 @@ pub(crate) fn denied(env: &Env, call: &Call, task: &TaskId) -> Outcome {
     no_such_task()
 }
 
+/// Returns the tool of a task, if it still exists for the caller. An error of the catalog is
+/// logged: the caller can read its task without it.
+pub(crate) async fn tool_of(
+    core: &ServerCore,
+    call: &Arc<Call>,
+    tool: &str,
+) -> Option<Arc<RegisteredTool>> {
+    core.find_tool(call, tool).await.unwrap_or_else(|error| {
+        tracing::warn!(tool, %error, "the catalog cannot find the tool of a task");
+        None
+    })
+}
+
 /// Returns whether input requests of a tool can be answered in this way.
-pub(crate) fn answers_by(core: &ServerCore, call: &Call, tool: &str, by: AnswerBy) -> bool {
+pub(crate) fn answers_by(core: &ServerCore, tool: Option<&RegisteredTool>, by: AnswerBy) -> bool {
     let hosts = core.env.hosts();
-    let tool = core.catalog.tools.get(tool, call.principal());
     hosts.zip(tool).is_some_and(|(hosts, tool)| {
         hosts.answers_of(tool.exec.policy.answers.as_deref()).contains(&by)
     })

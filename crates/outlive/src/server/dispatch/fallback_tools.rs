@@ -18,7 +18,7 @@ use crate::server::{
     dispatch::{
         core::ServerCore,
         fallback_answer,
-        fallback_task::{self, denied, failed, find, read_arguments, reply},
+        fallback_task::{self, denied, failed, find, read_arguments, reply, tool_of},
         view_poll::{self, Seen},
     },
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
@@ -31,6 +31,7 @@ use crate::server::{
         AnswerBy,
         reserved::{TASK_ANSWER, TASK_CANCEL, TASK_RESULT},
     },
+    register::registered_tool::RegisteredTool,
     results::{
         body::ResultReader,
         error::ReadError,
@@ -67,11 +68,10 @@ pub(crate) fn start(core: &Arc<ServerCore>, call: &Arc<Call>, name: &str) -> Opt
 pub(crate) fn listed(core: &ServerCore, call: &Call) -> Vec<Arc<Tool>> {
     let hosts = core.env.hosts();
     let Some(hosts) = hosts.filter(|hosts| is_bridged(call, hosts)) else { return Vec::new() };
-    let may_become_task = core
-        .catalog
-        .tools
-        .find(call.principal(), |tool| tool.exec.policy.has_tasks().then_some(()));
-    if may_become_task.is_none() {
+    let tools = &core.registered.tools;
+    let may_become_task =
+        tools.find(call.principal(), |tool| tool.exec.policy.has_tasks().then_some(()));
+    if may_become_task.is_none() && core.catalog.is_none() {
         return Vec::new();
     }
     let result = match has_view(&core.env, call) {
@@ -170,14 +170,17 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     if let Some(seen) = arguments.seen {
         return view_poll::poll(&core, &call, &task, seen, at_most).await;
     }
+    let tool = tool_of(&core, &call, &record.tool).await;
+    let max_inline = tool.as_ref().and_then(|tool| tool.exec.policy.max_inline);
     if arguments.from.is_some() || arguments.find.is_some() {
-        return read_on(&core, &call, &record, arguments.from, arguments.find.as_deref()).await;
+        let (from, find) = (arguments.from, arguments.find.as_deref());
+        return read_on(&core, &call, &record, max_inline, from, find).await;
     }
-    let answers_by = |by| fallback_task::answers_by(&core, &call, &record.tool, by);
+    let answers_by = |by| fallback_task::answers_by(&core, tool.as_deref(), by);
     options.answers_by_tool = answers_by(AnswerBy::Tool);
     options.answers_by_link = answers_by(AnswerBy::Link);
-    options.max_inline = max_inline(&core, &call, &record.tool);
-    options.gate = gate(&core, &call, &record.tool);
+    options.max_inline = max_inline;
+    options.gate = tool.as_ref().and_then(|tool| gate(&core, &call, tool));
     match attend(env, &call, &task, arrival).await? {
         Some(attendance) => wait(attendance, options).await,
         None => Ok(denied(env, &call, &task)),
@@ -189,6 +192,7 @@ async fn read_on(
     core: &ServerCore,
     call: &Call,
     record: &TaskRecord,
+    max_inline: Option<usize>,
     from: Option<u64>,
     find: Option<&str>,
 ) -> Result<Outcome, ProtocolError> {
@@ -208,7 +212,6 @@ async fn read_on(
         (_, Some(find)) => find_text(&reader, find).await,
         (from, None) => {
             let limits = tasks.host_limits(call).await;
-            let max_inline = max_inline(core, call, &record.tool);
             let limit = limits
                 .and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline))
                 .unwrap_or(usize::MAX);
@@ -224,15 +227,9 @@ async fn read_on(
 }
 
 /// Returns how a request waits for a call of a gated tool.
-fn gate(core: &ServerCore, call: &Call, tool: &str) -> Option<GateWait> {
-    let tool = core.catalog.tools.get(tool, call.principal())?;
+fn gate(core: &ServerCore, call: &Call, tool: &RegisteredTool) -> Option<GateWait> {
     tool.exec.policy.gate.as_ref()?;
     Some(GateWait::of(core.env.tasks.as_ref()?, call))
-}
-
-/// Returns the bytes that a tool delivers uncut, if it sets them.
-fn max_inline(core: &ServerCore, call: &Call, tool: &str) -> Option<usize> {
-    core.catalog.tools.get(tool, call.principal())?.exec.policy.max_inline
 }
 
 #[derive(Deserialize)]

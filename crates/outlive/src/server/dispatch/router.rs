@@ -15,6 +15,7 @@ use crate::server::{
         completion, core::ServerCore, lists, prompts, resources, results, sessions::remembered,
         subscriptions, tools,
     },
+    register::entry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry},
     tasks::{list, methods, result},
 };
 
@@ -33,22 +34,22 @@ pub(crate) fn route(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
     };
     match method {
         Method::ToolsCall if core.has_tools() => tools::call(core, call),
-        Method::ToolsList if core.has_tools() => at_once(lists::tools(core, &call)),
+        Method::ToolsList if core.has_tools() => lists::page::<ToolEntry>(core, call),
         Method::ResourcesRead if core.reads_resources(&call) => resources::read(core, call),
         Method::ResourcesList if core.reads_resources(&call) => {
-            at_once(lists::resources(core, &call))
+            lists::page::<ResourceEntry>(core, call)
         }
         Method::ResourceTemplatesList if core.reads_resources(&call) => {
-            at_once(lists::templates(core, &call))
+            lists::page::<TemplateEntry>(core, call)
         }
         Method::ResourcesSubscribe if core.has_subscriptions() => {
-            remembered(core, call, subscriptions::subscribe)
+            subscriptions::subscribe(core, call)
         }
         Method::ResourcesUnsubscribe if core.has_subscriptions() => {
             remembered(core, call, |_, call| subscriptions::unsubscribe(call))
         }
         Method::PromptsGet if core.has_prompts() => prompts::get(core, call),
-        Method::PromptsList if core.has_prompts() => at_once(lists::prompts(core, &call)),
+        Method::PromptsList if core.has_prompts() => lists::page::<PromptEntry>(core, call),
         Method::Complete if core.has_completions() => completion::complete(core, call),
         Method::TasksGet if core.env.tasks.is_some() => methods::get(&core.env, call),
         Method::TasksUpdate if core.env.tasks.is_some() => methods::update(&core.env, call),

@@ -13,7 +13,7 @@ use serde_json::value::to_raw_value;
 use crate::server::{
     dispatch::{custom::CustomMethod, lists},
     env::environment::Env,
-    register::{catalog::UnlistedResources, resource::Resource},
+    register::{registries::UnlistedResources, resource::Resource},
     skills::catalog::Catalog,
 };
 use crate::skill_format::LIST;

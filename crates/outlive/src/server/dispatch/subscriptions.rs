@@ -13,7 +13,11 @@ use outlive_tasks::store::TaskId;
 use outlive_wire::{SubscriptionFilter, SubscriptionsListenRequestParams};
 
 use crate::server::{
-    dispatch::{core::ServerCore, resources},
+    dispatch::{
+        core::ServerCore,
+        resources::{readable, readable_anywhere},
+        sessions::remembered,
+    },
     tasks::{
         lookup::{LOOK, gate, look_at},
         watch::Following,
@@ -40,11 +44,47 @@ pub(crate) fn listen(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
         Ok(following) => following,
         Err(fault) => return Box::pin(ready(Err(fault))),
     };
-    let (wants, honoured) = match honour(core, &call, params.notifications) {
-        Ok(honoured) => honoured,
-        Err(fault) => return Box::pin(ready(Err(fault))),
-    };
-    let feed = core.env.profile.bus.subscribe(wants);
+    let following = Wanted { ids, following };
+    if core.catalog.is_some() && params.notifications.resource_subscriptions.is_some() {
+        let core = Arc::clone(core);
+        return Box::pin(async move {
+            let mut wish = params.notifications;
+            check_uris(&core, &wish)?;
+            let mut uris = Vec::new();
+            for uri in wish.resource_subscriptions.take().into_iter().flatten() {
+                if readable_anywhere(&core, &call, &uri).await.unwrap_or(false) {
+                    uris.push(uri);
+                }
+            }
+            wish.resource_subscriptions = Some(uris);
+            listen_to(&core, call, wish, following).await
+        });
+    }
+    let mut wish = params.notifications;
+    if let Err(fault) = check_uris(core, &wish) {
+        return Box::pin(ready(Err(fault)));
+    }
+    if let Some(uris) = &mut wish.resource_subscriptions {
+        uris.retain(|uri| readable(core, uri, call.principal()).unwrap_or(false));
+    }
+    listen_to(core, call, wish, following)
+}
+
+/// Tasks that a subscription wants to follow.
+struct Wanted {
+    ids: Option<Vec<TaskId>>,
+    following: Option<Following>,
+}
+
+/// Acknowledges the accepted filter, whose resources are readable, and sends every change.
+fn listen_to(
+    core: &Arc<ServerCore>,
+    call: Arc<Call>,
+    wish: SubscriptionFilter,
+    Wanted { ids, following }: Wanted,
+) -> CallFuture {
+    let (wants, honoured) = honour(core, wish);
+    let feed = core.env.profile.bus.subscribe(call.principal(), wants);
     let bound = core.env.profile.limits.max_queued_notifications;
     if ids.is_some() || following.is_some() {
         let tasks = Listened { ids, following };
@@ -155,28 +195,15 @@ async fn listen_to_tasks(
 /// Member of the subscription filter that lists task IDs.
 const TASK_IDS: &str = "taskIds";
 
-/// Returns the part of a filter that the server accepts: features that it offers, and resources
-/// that the principal can read.
-fn honour(
-    core: &ServerCore,
-    call: &Call,
-    wish: SubscriptionFilter,
-) -> Result<(ChangeFilter, SubscriptionFilter), ProtocolError> {
+/// Returns the part of a filter that the server accepts: features that it offers. Its resources are
+/// readable.
+fn honour(core: &ServerCore, wish: SubscriptionFilter) -> (ChangeFilter, SubscriptionFilter) {
     let lists = Lists {
         tools: wish.tools_list_changed == Some(true) && core.has_tools(),
         prompts: wish.prompts_list_changed == Some(true) && core.has_prompts(),
         resources: wish.resources_list_changed == Some(true) && core.has_resources(),
     };
-    let limit = core.env.profile.limits.max_subscriptions;
-    let mut uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
-    if uris.as_ref().is_some_and(|uris| uris.len() > limit) {
-        return Err(ProtocolError::invalid_params(format!(
-            "a subscription can include at most {limit} resources"
-        )));
-    }
-    if let Some(uris) = &mut uris {
-        uris.retain(|uri| resources::readable(core, uri, call.principal()).unwrap_or(false));
-    }
+    let uris = wish.resource_subscriptions.filter(|_| core.has_subscriptions());
     let wants = ChangeFilter {
         lists,
         resources: uris.iter().flatten().map(|uri| Arc::from(uri.as_str())).collect(),
@@ -188,18 +215,51 @@ fn honour(
         resource_subscriptions: uris,
         ..SubscriptionFilter::default()
     };
-    Ok((wants, honoured))
+    (wants, honoured)
+}
+
+/// Checks the number of resources in a filter.
+fn check_uris(core: &ServerCore, wish: &SubscriptionFilter) -> Result<(), ProtocolError> {
+    let limit = core.env.profile.limits.max_subscriptions;
+    let uris = wish.resource_subscriptions.as_ref().filter(|_| core.has_subscriptions());
+    match uris.is_some_and(|uris| uris.len() > limit) {
+        true => Err(ProtocolError::invalid_params(format!(
+            "a subscription can include at most {limit} resources"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Handles the legacy `resources/subscribe`.
-pub(crate) fn subscribe(core: &ServerCore, call: &Call) -> Result<MethodResult, ProtocolError> {
-    let uri = call.uri()?;
-    if !resources::readable(core, &uri, call.principal())? {
-        return Err(ProtocolError::UnknownResource { uri: uri.into_owned() });
+pub(crate) fn subscribe(core: &Arc<ServerCore>, call: Arc<Call>) -> CallFuture {
+    if core.catalog.is_none() {
+        return remembered(core, call, |core, call| {
+            let uri = call.uri()?;
+            let is_readable = readable(core, &uri, call.principal())?;
+            add(core, call, &uri, is_readable)
+        });
+    }
+    let core = Arc::clone(core);
+    Box::pin(async move {
+        let uri = call.uri()?.into_owned();
+        let is_readable = readable_anywhere(&core, &call, &uri).await?;
+        remembered(&core, call, move |core, call| add(core, call, &uri, is_readable)).await
+    })
+}
+
+/// Adds a resource to the session of a call.
+fn add(
+    core: &ServerCore,
+    call: &Call,
+    uri: &str,
+    is_readable: bool,
+) -> Result<MethodResult, ProtocolError> {
+    if !is_readable {
+        return Err(ProtocolError::UnknownResource { uri: uri.to_owned() });
     }
     let limit = core.env.profile.limits.max_subscriptions;
     match call.session() {
-        Some(session) if !session.feed().add_resource(&uri, limit) => {
+        Some(session) if !session.feed().add_resource(uri, limit) => {
             Err(ProtocolError::invalid_params(format!(
                 "a session can subscribe to at most {limit} resources (`max_subscriptions`) with 64 KiB of URIs"
             )))

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use outlive_protocol::{Call, MethodResult, Outcome, ProtocolError};
-use outlive_tasks::store::{StoredSegments, TaskId, TaskOutcome, TaskRecord};
+use outlive_tasks::store::{TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, ContentBlock};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,11 +17,12 @@ use crate::server::{
     env::task_error::unavailable,
     exec::bridge::{answer_links, no_such_task},
     hosts::AnswerBy,
+    register::registered_tool::RegisteredTool,
     results::deliver::deliver,
     tasks::{
         lookup::LOOK,
         pending_result::{Situation, pending_result, stop_text, with_view},
-        segments,
+        segments::{NewestSegments, newest},
     },
     time::now,
 };
@@ -60,17 +61,17 @@ pub(crate) async fn poll(
             return Ok(no_such_task());
         };
         // Segments are read after the record: if the record is terminal, all segments are stored.
-        let page = segments::page_of(tasks, call, task, seen.segment).await?;
-        let has_lines = page.as_ref().is_some_and(|page| !page.blocks.is_empty());
-        let is_news = has_lines || seen.change != Some(record.updated_at);
+        let news = newest(tasks, call, task, seen.segment).await?;
+        let news = news.filter(|news| !news.page.blocks.is_empty());
+        let is_news = news.is_some() || seen.change != Some(record.updated_at);
         if record.outcome.is_some() || is_news || Instant::now() >= deadline {
-            return reply(core, call, &record, page, seen).await;
+            return reply(core, call, &record, news, seen).await;
         }
         tokio::select! {
             () = changed => {}
             () = tokio::time::sleep(LOOK) => {}
             () = sleep_until(deadline) => {}
-            () = tasks.bridges.drained() => return reply(core, call, &record, page, seen).await,
+            () = tasks.bridges.drained() => return reply(core, call, &record, news, seen).await,
         }
     }
 }
@@ -80,11 +81,12 @@ async fn reply(
     core: &Arc<ServerCore>,
     call: &Arc<Call>,
     record: &TaskRecord,
-    page: Option<StoredSegments>,
+    news: Option<NewestSegments>,
     seen: Seen,
 ) -> Result<Outcome, ProtocolError> {
     let env = &core.env;
-    let answers_by = |by| fallback_task::answers_by(core, call, &record.tool, by);
+    let tool = fallback_task::tool_of(core, call, &record.tool).await;
+    let answers_by = |by| fallback_task::answers_by(core, tool.as_deref(), by);
     let links = match answers_by(AnswerBy::Link) {
         true => answer_links(env, call, record),
         false => Vec::new(),
@@ -94,15 +96,15 @@ async fn reply(
         Situation { is_poll: true, answers_by_tool, links: &links, ..Situation::default() };
     let result = match &record.outcome {
         None => pending_result(record, now(&env.profile), situation),
-        Some(_) => match ended(core, call, record).await? {
+        Some(_) => match ended(core, call, record, tool.as_deref()).await? {
             Some(result) => result,
             None => return Ok(no_such_task()),
         },
     };
     let mut also = Map::new();
     also.insert("change".to_owned(), record.updated_at.into());
-    if let Some(page) = page.filter(|page| !page.blocks.is_empty()) {
-        also.insert("lines".to_owned(), lines(&page, seen.segment));
+    if let Some(news) = news {
+        also.insert("lines".to_owned(), lines(&news, seen.segment));
     }
     let result = with_view(result, record, now(&env.profile), also);
     Ok(Outcome::Complete(MethodResult::Tool(result)))
@@ -115,6 +117,7 @@ async fn ended(
     core: &ServerCore,
     call: &Call,
     record: &TaskRecord,
+    tool: Option<&RegisteredTool>,
 ) -> Result<Option<CallToolResult>, ProtocolError> {
     let text = match &record.outcome {
         Some(TaskOutcome::Error(error)) => Some(error.message.clone()),
@@ -125,23 +128,26 @@ async fn ended(
     }
     let (tasks, principal) = (core.env.tasks()?, call.principal().key());
     let limits = tasks.host_limits(call).await;
-    let tool = core.catalog.tools.get(&record.tool, call.principal());
     let max_inline = tool.and_then(|tool| tool.exec.policy.max_inline);
     let limit = limits.and_then(|limits| tasks.config.results.max_bytes(&limits, max_inline));
     let delivered = deliver(tasks, principal, record, limit).await?;
     Ok(delivered.map(|delivered| delivered.result))
 }
 
-/// Returns the text of the oldest new segments, the number of the last one, and the number of
-/// segments after it.
-fn lines(page: &StoredSegments, after: u64) -> Value {
-    let text = page.blocks.iter().map(|block| match serde_json::from_str(block.get()) {
+/// Returns the text of the newest segments, the number of the last one, and the number of segments
+/// that are left out before them.
+fn lines(news: &NewestSegments, after: u64) -> Value {
+    let text = news.page.blocks.iter().map(|block| match serde_json::from_str(block.get()) {
         Ok(ContentBlock::Text(text)) => text.text,
         Ok(ContentBlock::Image(_)) => "[image]".to_owned(),
         Ok(ContentBlock::Audio(_)) => "[audio]".to_owned(),
         _ => "[resource]".to_owned(),
     });
     let text: Vec<String> = text.collect();
-    let last = after.saturating_add(text.len() as u64);
-    json!({"text": text, "last": last, "left": page.last.saturating_sub(last)})
+    let last = after.saturating_add(news.skipped).saturating_add(text.len() as u64);
+    let mut lines = json!({"text": text, "last": last});
+    if news.skipped > 0 {
+        lines["skipped"] = news.skipped.into();
+    }
+    lines
 }

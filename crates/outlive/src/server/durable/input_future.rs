@@ -66,6 +66,7 @@ impl<'a> InputFuture<'a> {
             }
             let asking = match self.stage {
                 Stage::New => {
+                    ready!(self.poll_unparkable())?;
                     if self.audience.is_people() {
                         ready!(poll_people(self.cx.env(), self.cx.run(), &self.key))?;
                     }
@@ -97,6 +98,20 @@ impl<'a> InputFuture<'a> {
                 return Poll::Ready(settled);
             }
         }
+    }
+
+    /// Promotes a call that waits for input over several rounds, if its run must not end with a
+    /// round.
+    fn poll_unparkable(&self) -> Poll<Result<()>> {
+        let is_bound = self.cx.call().rules().input_mode == InputMode::RoundTrip
+            && self.cx.journal().is_unparkable();
+        if !is_bound {
+            return Poll::Ready(Ok(()));
+        }
+        self.cx.run().poll_task().map(|is_task| match is_task {
+            true => Ok(()),
+            false => Err(DurableError::TaskRequired { key: self.key.clone() }.into()),
+        })
     }
 
     fn ask(&mut self, request: InputRequest) -> Result<InputPoll> {

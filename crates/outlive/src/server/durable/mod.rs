@@ -5,8 +5,8 @@
 //!
 //! - `context`: [`Durable`](context::Durable) with steps, timers and partial results; `boundary`:
 //!   checks before every step and wait; `recordable`: types that a step can record; `step_once`:
-//!   steps that must not run twice; `capacity`: permits.
-//! - `elicit`, `input_future`: input requests and responses; `external_event`: values that another
+//!   steps that must not run twice; `capacity`: permits; `parking`: runs that stay in memory.
+//! - `elicit`, `raw_input`, `input_future`: input requests and responses; `external_event`: values that another
 //!   system delivers; `rounds`: handlers that manage their rounds themselves.
 //! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`].
 
@@ -18,6 +18,8 @@ pub(crate) mod elicit;
 pub(crate) mod emit;
 pub(crate) mod external_event;
 pub(crate) mod input_future;
+pub(crate) mod parking;
+pub(crate) mod raw_input;
 pub(crate) mod recordable;
 pub(crate) mod rounds;
 pub(crate) mod step_once;
@@ -42,5 +44,7 @@ pub use outlive_tasks::{
     engine::{Capacity, Permit},
     store::Audience,
 };
+pub use parking::ParkGuard;
+pub use raw_input::RequestInput;
 pub use recordable::Recordable;
 pub use rounds::Round;

@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Bytes that a task counts in addition to its request. The stores use the same number.
 const TASK_BYTES: usize = 2_048;
 
-/// Number of addresses from which those without stored bytes are removed, whenever it has doubled.
+/// Minimum number of addresses at which those without stored bytes are removed.
 const MANY_ADDRESSES: usize = 1_024;
 
 /// Tasks that this process created for anonymous callers, by network address.
@@ -35,16 +35,23 @@ struct Known {
     address_of: HashMap<TaskId, (String, Instant)>,
     /// Bytes that each address has stored, ended tasks included.
     stored: HashMap<String, Stored>,
+    /// Number of addresses after the last removal.
+    remaining: usize,
 }
 
 impl Known {
-    /// Removes addresses without stored bytes if a new address would make too many of them.
-    fn make_room_for(&mut self, address: &str) {
+    /// Makes room for a new address: removes addresses without stored bytes if their number has
+    /// doubled since the last removal. Returns the number of addresses that it checked.
+    ///
+    /// Each new address therefore pays for at most two checks, however many addresses expire.
+    fn make_room_for(&mut self, address: &str) -> usize {
         let count = self.stored.len();
-        if count >= MANY_ADDRESSES && count.is_power_of_two() && !self.stored.contains_key(address)
-        {
-            self.stored.retain(|_, stored| stored.now() > 0);
+        if count < MANY_ADDRESSES.max(2 * self.remaining) || self.stored.contains_key(address) {
+            return 0;
         }
+        self.stored.retain(|_, stored| stored.now() > 0);
+        self.remaining = self.stored.len();
+        count
     }
 }
 
@@ -194,16 +201,54 @@ mod tests {
 
     use super::{Known, MANY_ADDRESSES, Stored};
 
+    const HOUR: Duration = Duration::from_secs(3_600);
+
     #[test]
     fn addresses_without_stored_bytes_are_removed_only_for_a_new_address() {
         let mut known = Known::default();
         for number in 0..MANY_ADDRESSES {
             known.stored.insert(number.to_string(), Stored::default());
         }
-        known.make_room_for("7");
+        assert_eq!(known.make_room_for("7"), 0);
         assert_eq!(known.stored.len(), MANY_ADDRESSES);
-        known.make_room_for("new");
+        assert_eq!(known.make_room_for("new"), MANY_ADDRESSES);
         assert_eq!(known.stored.len(), 0);
+    }
+
+    #[test]
+    fn new_address_costs_two_checks_while_one_address_expires_per_new_one() {
+        let mut known = Known::default();
+        let (later, mut created, mut checked) = (Instant::now() + HOUR, 0_usize, 0);
+        // At these numbers of stored addresses, one expires whenever one is new.
+        for number in [MANY_ADDRESSES - 1, MANY_ADDRESSES, 3_000, 4 * MANY_ADDRESSES] {
+            for _ in 0..10_000 {
+                if known.stored.len() >= number
+                    && let Some(oldest) = known.stored.get_mut(&(created - number).to_string())
+                {
+                    *oldest = Stored::default();
+                }
+                let address = created.to_string();
+                checked += known.make_room_for(&address);
+                known.stored.entry(address).or_default().add(later, 1);
+                created += 1;
+            }
+        }
+        assert!(checked <= 2 * created, "{checked} checks for {created} new addresses");
+    }
+
+    #[test]
+    fn removal_keeps_addresses_with_stored_bytes() {
+        let mut known = Known::default();
+        let later = Instant::now() + HOUR;
+        for number in 0..MANY_ADDRESSES {
+            let stored = known.stored.entry(number.to_string()).or_default();
+            if number < 10 {
+                stored.add(later, 1);
+            }
+        }
+        assert_eq!(known.make_room_for("new"), MANY_ADDRESSES);
+        assert_eq!((known.stored.len(), known.remaining), (10, 10));
+        assert_eq!(known.make_room_for("new"), 0);
     }
 
     #[test]
@@ -211,7 +256,7 @@ mod tests {
         let mut stored = Stored::default();
         let start = Instant::now();
         for _ in 0..1_000 {
-            stored.add(start + Duration::from_secs(3_600), 10);
+            stored.add(start + HOUR, 10);
         }
         assert_eq!((stored.now(), stored.until.len()), (10_000, 1));
         stored.until = [(0, 4_000), (u64::MAX, 6_000)].into();

@@ -83,14 +83,14 @@ pub(crate) fn execute(
         run.allow_promotion(policy.promotes_at_step);
     }
     let cx = Cx::new(Arc::clone(&call), env, run, arguments);
-    let denial = gated.as_ref().map(|gated| (cx.clone(), gated.denial.clone(), guard.clone()));
+    let denial = gated.as_ref().map(|gated| (cx.clone(), gated.clone(), guard.clone()));
     let work = start(plan, &cx, invocation, guard, gated);
     let work = match bridge {
         None => respond::with_mode(plan, cx, target, work),
         Some(bridge) => bridge.wait(cx, call, target, work),
     };
     Ok(match denial {
-        Some((cx, key, guard)) => Box::pin(unless_denied(cx, key, guard, work)),
+        Some((cx, gated, guard)) => Box::pin(unless_denied(cx, gated, guard, work)),
         None => work,
     })
 }

@@ -460,6 +460,7 @@ fn runs_once_more(cx: &Cx, outcome: &Outcome) -> bool {
         Outcome::Complete(MethodResult::Tool(result)) => serde_json::to_string(result),
         Outcome::Complete(MethodResult::Prompt(result)) => serde_json::to_string(result),
         Outcome::Complete(MethodResult::Resource(result, _)) => serde_json::to_string(result),
+        Outcome::Complete(MethodResult::Relayed(result, _)) => Ok(result.get().to_owned()),
         _ => return false,
     };
     // A handler without a journal has nothing to replay.

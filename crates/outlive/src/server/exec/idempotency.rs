@@ -239,6 +239,9 @@ impl IdempotencyGuard {
             Ok(Outcome::Complete(MethodResult::Tool(result))) => {
                 RecordedOutcome::Result(Box::new(result.clone()))
             }
+            Ok(Outcome::Complete(MethodResult::Relayed(result, _))) => {
+                RecordedOutcome::Result(Box::new(result.to_tool_result()))
+            }
             Ok(Outcome::InputRequired(required)) => RecordedOutcome::InputRequired {
                 requests: required.requests.clone(),
                 state: required.state.clone(),

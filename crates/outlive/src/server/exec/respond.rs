@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError, RelayedKind};
 use outlive_tasks::{
     engine::CreateError,
     store::{Attended, Bridge, TaskId, TaskOutcome},
@@ -39,7 +39,7 @@ pub(crate) fn with_mode(
 ) -> CallFuture {
     let ReplyMode::Negotiated { streaming, fell_back } = plan.reply else { return work };
     Box::pin(async move {
-        match work.await? {
+        match work.await?.typed() {
             Outcome::Task(task) if streaming => {
                 stream(Arc::clone(cx.env()), Arc::clone(cx.call()), task).await
             }
@@ -91,16 +91,28 @@ pub(crate) async fn cut(
     target: Arc<Executable>,
     work: CallFuture,
 ) -> Result<Outcome, ProtocolError> {
-    let result = match work.await? {
-        Outcome::Complete(MethodResult::Tool(result)) => result,
-        done => return Ok(done),
-    };
+    let outcome = work.await?;
+    if !is_tool_result(&outcome) {
+        return Ok(outcome);
+    }
     let tasks = cx.env().tasks()?;
     let limit = match tasks.host_limits(cx.call()).await {
         Some(limits) => tasks.config.results.max_bytes(&limits, target.policy.max_inline),
         None => None,
     };
     let tool = target.name.as_str();
+    let result = match outcome {
+        // The members of a result are never longer than its text.
+        Outcome::Complete(MethodResult::Relayed(result, kind))
+            if limit.is_none_or(|limit| result.get().len() <= limit) =>
+        {
+            return Ok(Outcome::Complete(MethodResult::Relayed(result, kind)));
+        }
+        outcome => match outcome.typed() {
+            Outcome::Complete(MethodResult::Tool(result)) => result,
+            other => return Ok(other),
+        },
+    };
     let Some(limit) = limit.filter(|limit| needs_cut(&result, *limit)) else {
         return Ok(Outcome::Complete(MethodResult::Tool(result)));
     };
@@ -111,6 +123,12 @@ pub(crate) async fn cut(
     };
     let cut = cut_in_memory(&result, CutOptions { limit, tool, rest });
     Ok(Outcome::Complete(MethodResult::Tool(cut.unwrap_or(result))))
+}
+
+/// Returns whether an outcome is the result of a tool, of this or another server.
+fn is_tool_result(outcome: &Outcome) -> bool {
+    let Outcome::Complete(result) = outcome else { return false };
+    matches!(result, MethodResult::Tool(_) | MethodResult::Relayed(_, RelayedKind::Tool))
 }
 
 /// Stores a result as an ended task. Returns the limit that does not allow it.

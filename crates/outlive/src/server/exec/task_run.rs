@@ -85,13 +85,15 @@ fn as_task(
 fn has_failed(done: &Result<Outcome, ProtocolError>) -> bool {
     match done {
         Ok(Outcome::Complete(MethodResult::Tool(result))) => result.is_error == Some(true),
+        Ok(Outcome::Complete(MethodResult::Relayed(result, _))) => result.is_error(),
         Ok(_) => false,
         Err(_) => true,
     }
 }
 
 fn task_outcome(env: &Env, call: &Call, done: Result<Outcome, ProtocolError>) -> TaskOutcome {
-    match done {
+    // Stores split large results only in our own serialization.
+    match done.map(Outcome::typed) {
         Ok(Outcome::Complete(MethodResult::Tool(result))) => match to_raw_value(&result) {
             Ok(raw) => TaskOutcome::Result(raw),
             Err(error) => TaskOutcome::Error(internal(&error.to_string())),

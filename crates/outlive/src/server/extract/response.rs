@@ -1,5 +1,6 @@
 //! Return types of tools and custom methods.
 
+use outlive_protocol::RelayedResult;
 use outlive_schema::{Schema, SchemaError};
 use outlive_wire::{CallToolResult, ContentBlock, RawJson, Resource};
 use schemars::JsonSchema;
@@ -47,14 +48,26 @@ pub trait IntoToolResult: Send + 'static {
     }
 }
 
-/// Return value of a handler: a result or input requests.
+/// Return value of a handler: a result, of this or another server, or input requests.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "a handler returns one of the two")]
+#[expect(clippy::exhaustive_enums, reason = "a handler returns one of the three")]
 pub enum Returned<T> {
     /// Result of the call.
     Result(T),
+    /// The result of another server, which clients receive unchanged.
+    Relayed(Box<RelayedResult>),
     /// Input requests that must be fulfilled before there is a result.
     Ask(InputRequestSet),
+}
+
+impl IntoToolResult for RelayedResult {
+    fn into_tool_result(self) -> Result<CallToolResult> {
+        Ok(self.to_tool_result())
+    }
+
+    fn into_returned(self) -> Result<Returned<CallToolResult>> {
+        Ok(Returned::Relayed(Box::new(self)))
+    }
 }
 
 impl<T: IntoToolResult> IntoToolResult for RoundOutcome<T> {

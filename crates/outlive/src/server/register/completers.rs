@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fmt, future::ready, sync::Arc};
 
-use outlive_protocol::{Call, CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{
+    Call, CallFuture, MethodResult, Outcome, ProtocolError, RelayedKind, RelayedResult,
+};
 use outlive_wire::{CompleteRequestParams, CompleteResult, Completion};
 
 use crate::server::{
@@ -11,6 +13,7 @@ use crate::server::{
         cx::Cx,
         extractor::{Extract, Rejection, RejectionKind},
         handler::Handler,
+        response::Returned,
     },
 };
 
@@ -23,6 +26,8 @@ pub(crate) type Completer = Arc<dyn Fn(Cx) -> CallFuture + Send + Sync>;
 #[derive(Clone, Default)]
 pub(crate) struct Completers {
     by_argument: BTreeMap<String, Completer>,
+    /// Completer of all other arguments.
+    any: Option<Completer>,
     /// Argument whose completer takes `Durable`, which is not allowed.
     asks: Option<String>,
 }
@@ -33,21 +38,27 @@ impl Completers {
         H: Handler<M>,
         H::Output: IntoCompletion,
     {
-        let complete = move |cx: Cx| -> CallFuture {
-            match handler.start(&cx) {
-                Ok(future) => Box::pin(async move { finish(future.await) }),
-                Err(rejection) => Box::pin(ready(Err(match rejection.0 {
-                    RejectionKind::Refused(fault) => fault,
-                    RejectionKind::Arguments(error) => {
-                        ProtocolError::invalid_params(error.to_string())
-                    }
-                }))),
-            }
-        };
         if H::needs().durable {
             self.asks = Some(argument.to_owned());
         }
-        self.by_argument.insert(argument.to_owned(), Arc::new(complete));
+        self.by_argument.insert(argument.to_owned(), completer(handler));
+    }
+
+    /// Sets the completer of all arguments that have none of their own.
+    pub(crate) fn add_any<M, H>(&mut self, handler: H)
+    where
+        H: Handler<M>,
+        H::Output: IntoCompletion,
+    {
+        if H::needs().durable {
+            self.asks = Some("*".to_owned());
+        }
+        self.any = Some(completer(handler));
+    }
+
+    /// Returns whether every argument has a completer, even one that the definition does not name.
+    pub(crate) fn has_any(&self) -> bool {
+        self.any.is_some()
     }
 
     /// Checks that each completer belongs to a known argument and that none takes `Durable`.
@@ -64,8 +75,24 @@ impl Completers {
     }
 
     pub(crate) fn get(&self, argument: &str) -> Option<Completer> {
-        self.by_argument.get(argument).cloned()
+        self.by_argument.get(argument).or(self.any.as_ref()).cloned()
     }
+}
+
+fn completer<M, H>(handler: H) -> Completer
+where
+    H: Handler<M>,
+    H::Output: IntoCompletion,
+{
+    Arc::new(move |cx: Cx| -> CallFuture {
+        match handler.start(&cx) {
+            Ok(future) => Box::pin(async move { finish(future.await) }),
+            Err(rejection) => Box::pin(ready(Err(match rejection.0 {
+                RejectionKind::Refused(fault) => fault,
+                RejectionKind::Arguments(error) => ProtocolError::invalid_params(error.to_string()),
+            }))),
+        }
+    })
 }
 
 /// The text that a user has typed so far. Completers take it as an argument.
@@ -92,9 +119,18 @@ pub(crate) fn read(call: &Call) -> Result<CompleteRequestParams, ProtocolError> 
 }
 
 pub(crate) fn finish(suggested: impl IntoCompletion) -> Result<Outcome, ProtocolError> {
-    let mut values = suggested
-        .into_suggestions()
-        .map_err(|error| error.into_fault(|| ProtocolError::Internal))?;
+    let suggested = suggested.into_completion();
+    let mut values =
+        match suggested.map_err(|error| error.into_fault(|| ProtocolError::Internal))? {
+            Returned::Result(values) => values,
+            Returned::Relayed(result) => {
+                let result = MethodResult::Relayed(result, RelayedKind::Completion);
+                return Ok(Outcome::Complete(result));
+            }
+            Returned::Ask(_) => {
+                return Err(ProtocolError::internal("a completer returned input requests"));
+            }
+        };
     let total = values.len();
     values.truncate(MOST);
     let completion = Completion { values, total: Some(total as u64), has_more: Some(total > MOST) };
@@ -113,6 +149,28 @@ pub trait IntoCompletion: Send + 'static {
     ///
     /// Returns an error if the completer failed.
     fn into_suggestions(self) -> Result<Vec<String>>;
+
+    /// Converts the value into suggestions, or into the result of another server.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the completer failed.
+    fn into_completion(self) -> Result<Returned<Vec<String>>>
+    where
+        Self: Sized,
+    {
+        self.into_suggestions().map(Returned::Result)
+    }
+}
+
+impl IntoCompletion for RelayedResult {
+    fn into_suggestions(self) -> Result<Vec<String>> {
+        Ok(self.to_typed::<CompleteResult>()?.completion.values)
+    }
+
+    fn into_completion(self) -> Result<Returned<Vec<String>>> {
+        Ok(Returned::Relayed(Box::new(self)))
+    }
 }
 
 impl IntoCompletion for Vec<String> {
@@ -130,6 +188,10 @@ impl IntoCompletion for Vec<&'static str> {
 impl<T: IntoCompletion, E: Into<Error> + Send + 'static> IntoCompletion for Result<T, E> {
     fn into_suggestions(self) -> Result<Vec<String>> {
         self.map_err(Into::into)?.into_suggestions()
+    }
+
+    fn into_completion(self) -> Result<Returned<Vec<String>>> {
+        self.map_err(Into::into)?.into_completion()
     }
 }
 

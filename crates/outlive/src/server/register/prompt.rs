@@ -2,7 +2,9 @@
 
 use std::{fmt, future::ready, sync::Arc};
 
-use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{
+    CallFuture, MethodResult, Outcome, ProtocolError, RelayedKind, RelayedResult,
+};
 use outlive_schema::Schema;
 use outlive_wire::{ContentBlock, GetPromptResult, Icon, Meta, PromptArgument, PromptMessage};
 use serde_json::Value;
@@ -35,6 +37,8 @@ use crate::server::{
 #[must_use]
 pub struct Prompt {
     info: outlive_wire::Prompt,
+    /// Whether the definition is that of another server, which validates its arguments itself.
+    relays: bool,
     handler: StartHandler,
     needs: HandlerRequirements,
     completers: Completers,
@@ -62,11 +66,22 @@ impl Prompt {
         };
         Self {
             info: outlive_wire::Prompt::new(name),
+            relays: false,
             handler: Box::new(start),
             needs: H::needs(),
             completers: Completers::default(),
             access: Access::default(),
         }
+    }
+
+    /// Returns a prompt with the definition of another server. Clients receive the definition as it
+    /// is, and arguments are not checked here.
+    pub fn relayed<M: 'static, H>(definition: outlive_wire::Prompt, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoPromptResult,
+    {
+        Self { info: definition, relays: true, ..Self::new("", handler) }
     }
 
     /// Sets the display name.
@@ -109,6 +124,17 @@ impl Prompt {
         self
     }
 
+    /// Sets the completer of all arguments that have none of their own, even of those that the
+    /// definition does not name.
+    pub fn complete_any<M, H>(mut self, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoCompletion,
+    {
+        self.completers.add_any(handler);
+        self
+    }
+
     access_setters!("prompt", access);
 
     pub(crate) fn register(mut self, env: &Env) -> Result<RegisteredPrompt, BuildError> {
@@ -129,6 +155,7 @@ impl Prompt {
         self.completers.check("arguments", known).map_err(|why| bad(&why))?;
         Ok(RegisteredPrompt {
             info: Arc::new(self.info),
+            relays: self.relays,
             exec: Arc::new(Executable {
                 name,
                 policy: ExecPolicy::of_reader(&self.needs),
@@ -143,6 +170,8 @@ impl Prompt {
 /// A validated prompt.
 pub(crate) struct RegisteredPrompt {
     pub(crate) info: Arc<outlive_wire::Prompt>,
+    /// Whether another server checks the arguments.
+    pub(crate) relays: bool,
     pub(crate) exec: Arc<Executable>,
     pub(crate) completers: Completers,
     access: Access,
@@ -166,6 +195,10 @@ impl<R: IntoPromptResult> Finish<R> for Filled {
         match returned.into_filled() {
             Ok(Returned::Result(result)) => {
                 Ok(Finished::Outcome(Outcome::Complete(MethodResult::Prompt(result))))
+            }
+            Ok(Returned::Relayed(result)) => {
+                let result = MethodResult::Relayed(result, RelayedKind::Prompt);
+                Ok(Finished::Outcome(Outcome::Complete(result)))
             }
             Ok(Returned::Ask(requests)) => Ok(Finished::Input(requests)),
             Err(error) => Err(refused(cx, error)),
@@ -252,6 +285,16 @@ impl<T: IntoPromptResult> IntoPromptResult for RoundOutcome<T> {
             Self::Done(prompt) => prompt.into_filled(),
             Self::Ask(questions) => Ok(Returned::Ask(questions)),
         }
+    }
+}
+
+impl IntoPromptResult for RelayedResult {
+    fn into_prompt(self) -> Result<GetPromptResult> {
+        Ok(self.to_typed()?)
+    }
+
+    fn into_filled(self) -> Result<Returned<GetPromptResult>> {
+        Ok(Returned::Relayed(Box::new(self)))
     }
 }
 

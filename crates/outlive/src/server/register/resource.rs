@@ -2,7 +2,9 @@
 
 use std::{fmt, future::ready, sync::Arc};
 
-use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{
+    CallFuture, MethodResult, Outcome, ProtocolError, RelayedKind, RelayedResult,
+};
 use outlive_schema::uri_template::UriTemplate;
 use outlive_wire::{Annotations, CacheHints, Icon, Meta, ReadResourceResult, ResourceContents};
 
@@ -26,7 +28,9 @@ use crate::server::{
         registry::Entry,
     },
     run::{input_request_set::RoundOutcome, replay_policy::ReplayPolicy},
+    text_args::TextArgs,
 };
+
 /// Fields that resources and templates share.
 struct Common {
     handler: StartHandler,
@@ -39,6 +43,8 @@ struct Common {
 #[must_use]
 pub struct Resource {
     info: outlive_wire::Resource,
+    /// Whether the definition is that of another server.
+    relays: bool,
     common: Common,
 }
 
@@ -46,6 +52,8 @@ pub struct Resource {
 #[must_use]
 pub struct ResourceTemplate {
     info: outlive_wire::ResourceTemplate,
+    /// Whether the definition is that of another server.
+    relays: bool,
     common: Common,
     completers: Completers,
 }
@@ -105,7 +113,17 @@ impl Resource {
         H: Handler<M>,
         H::Output: IntoResourceContents,
     {
-        Self { info: outlive_wire::Resource::new(uri, name), common: Common::new(handler) }
+        Self::from_info(outlive_wire::Resource::new(uri, name), handler)
+    }
+
+    /// Returns a resource with the definition of another server. Clients receive the definition as
+    /// it is.
+    pub fn relayed<M: 'static, H>(definition: outlive_wire::Resource, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoResourceContents,
+    {
+        Self { relays: true, ..Self::from_info(definition, handler) }
     }
 
     /// Returns a resource with the given list entry.
@@ -114,7 +132,7 @@ impl Resource {
         H: Handler<M>,
         H::Output: IntoResourceContents,
     {
-        Self { info, common: Common::new(handler) }
+        Self { info, relays: false, common: Common::new(handler) }
     }
 
     shared_setters!();
@@ -128,7 +146,7 @@ impl Resource {
     pub(crate) fn register(self, env: &Env) -> Result<RegisteredResource, BuildError> {
         let uri = &self.info.uri;
         let bad = |error: &dyn fmt::Display| BuildError::resource(uri, error);
-        if !has_scheme(uri) {
+        if !self.relays && !has_scheme(uri) {
             return Err(bad(&"its URI has no scheme; add one, as in `notes://today`"));
         }
         self.common.needs.check(env).map_err(|missing| bad(&missing))?;
@@ -150,7 +168,19 @@ impl ResourceTemplate {
         H::Output: IntoResourceContents,
     {
         let info = outlive_wire::ResourceTemplate::new(template, name);
-        Self { info, common: Common::new(handler), completers: Completers::default() }
+        let (common, completers) = (Common::new(handler), Completers::default());
+        Self { info, relays: false, common, completers }
+    }
+
+    /// Returns a template with the definition of another server, for a
+    /// [`Catalog`](crate::server::catalog::Catalog): clients list and complete it. The catalog finds
+    /// the resources of its URIs.
+    pub fn relayed(definition: outlive_wire::ResourceTemplate) -> Self {
+        async fn none() -> Option<String> {
+            None
+        }
+        let (common, completers) = (Common::new(none), Completers::default());
+        Self { info: definition, relays: true, common, completers }
     }
 
     shared_setters!();
@@ -165,12 +195,26 @@ impl ResourceTemplate {
         self
     }
 
+    /// Sets the completer of all variables that have none of their own, even of those that the
+    /// template does not name.
+    pub fn complete_any<M, H>(mut self, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoCompletion,
+    {
+        self.completers.add_any(handler);
+        self
+    }
+
     pub(crate) fn register(self, env: &Env) -> Result<RegisteredTemplate, BuildError> {
         let text = &self.info.uri_template;
         let bad = |error: &dyn fmt::Display| BuildError::resource(text, error);
-        let template = UriTemplate::parse(text).map_err(|error| bad(&error))?;
+        let template = match UriTemplate::parse(text) {
+            Err(error) if !self.relays => return Err(bad(&error)),
+            parsed => parsed.ok().filter(|_| !self.relays),
+        };
         self.common.needs.check(env).map_err(|missing| bad(&missing))?;
-        let known = |name: &str| template.variables().iter().any(|known| known == name);
+        let known = |name: &str| has_variable(template.as_ref(), name);
         self.completers.check("variables", known).map_err(|why| bad(&why))?;
         let offered = self.common.register(text.clone(), self.info.mime_type.clone());
         Ok(RegisteredTemplate {
@@ -235,7 +279,8 @@ pub(crate) struct RegisteredResource {
 /// A validated resource template.
 pub(crate) struct RegisteredTemplate {
     pub(crate) info: Arc<outlive_wire::ResourceTemplate>,
-    pub(crate) template: UriTemplate,
+    /// `None` for a template of another server: its URIs have entries of their own.
+    template: Option<UriTemplate>,
     pub(crate) offered: Offered,
     pub(crate) completers: Completers,
 }
@@ -243,8 +288,17 @@ pub(crate) struct RegisteredTemplate {
 impl RegisteredTemplate {
     /// Returns whether the template has a variable with this name.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
-        self.template.variables().iter().any(|known| known == name)
+        has_variable(self.template.as_ref(), name)
     }
+
+    /// Returns the variables of a URI that the template matches.
+    pub(crate) fn matches(&self, uri: &str) -> Option<TextArgs> {
+        self.template.as_ref()?.matches(uri)
+    }
+}
+
+fn has_variable(template: Option<&UriTemplate>, name: &str) -> bool {
+    template.is_some_and(|template| template.variables().iter().any(|known| known == name))
 }
 
 impl Entry for RegisteredResource {
@@ -286,6 +340,10 @@ impl<R: IntoResourceContents> Finish<R> for Read {
                 let result = ReadResourceResult { contents, meta: None };
                 let answer = MethodResult::Resource(result, cx.env().cache);
                 Ok(Finished::Outcome(Outcome::Complete(answer)))
+            }
+            Ok(Returned::Relayed(result)) => {
+                let result = MethodResult::Relayed(result, RelayedKind::Resource(cx.env().cache));
+                Ok(Finished::Outcome(Outcome::Complete(result)))
             }
             Ok(Returned::Ask(requests)) => Ok(Finished::Input(requests)),
             Err(error) => Err(error.into_fault(|| self.unknown())),
@@ -349,6 +407,16 @@ impl<T: IntoResourceContents> IntoResourceContents for RoundOutcome<T> {
             Self::Done(contents) => contents.into_read(uri),
             Self::Ask(questions) => Ok(Returned::Ask(questions)),
         }
+    }
+}
+
+impl IntoResourceContents for RelayedResult {
+    fn into_contents(self, _uri: &str) -> Result<Vec<ResourceContents>> {
+        Ok(self.to_typed::<ReadResourceResult>()?.contents)
+    }
+
+    fn into_read(self, _uri: &str) -> Result<Returned<Vec<ResourceContents>>> {
+        Ok(Returned::Relayed(Box::new(self)))
     }
 }
 

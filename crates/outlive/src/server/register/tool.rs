@@ -47,6 +47,8 @@ use crate::server::{
 #[must_use]
 pub struct Tool {
     pub(super) info: outlive_wire::Tool,
+    /// Whether the definition is that of another server, which validates its calls itself.
+    pub(super) relays: bool,
     pub(super) handler: ToolHandler,
     pub(super) needs: HandlerRequirements,
     pub(super) replay: ReplayPolicy,
@@ -95,6 +97,7 @@ impl Tool {
         };
         Self {
             info: outlive_wire::Tool::new(name, no_arguments()),
+            relays: false,
             handler,
             needs,
             replay: ReplayPolicy::default(),
@@ -122,6 +125,20 @@ impl Tool {
             command_words: None,
             tags: None,
         }
+    }
+
+    /// Returns a tool with the definition of another server.
+    ///
+    /// Clients receive the definition as it is, apart from `execution`, which [`Tool::task`]
+    /// decides. Arguments and results are not validated here: the handler passes them on, and a
+    /// schema that is slightly wrong must not reject a call that works. Only `Mcp-Param-*` headers
+    /// are checked.
+    pub fn relayed<M: 'static, H>(definition: outlive_wire::Tool, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoToolResult,
+    {
+        Self { info: definition, relays: true, ..Self::new("", handler) }
     }
 
     /// Sets the display name.

@@ -2,7 +2,9 @@
 
 use std::{future::ready, sync::Arc};
 
-use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
+use outlive_protocol::{
+    CallFuture, MethodResult, Outcome, ProtocolError, RelayedKind, RelayedResult,
+};
 use outlive_wire::CallToolResult;
 use serde_json::value::RawValue;
 
@@ -29,8 +31,12 @@ where
         Ok(future) => {
             let output = schema.output.is_some().then(|| Arc::clone(schema));
             Box::pin(async move {
-                match future.await.into_tool_result() {
-                    Ok(result) => Ok(finish(result, output.as_deref())),
+                match future.await.into_returned() {
+                    Ok(Returned::Result(result)) => Ok(finish(result, output.as_deref())),
+                    Ok(Returned::Relayed(result)) => Ok(relayed(result)),
+                    Ok(Returned::Ask(_)) => Err(ProtocolError::internal(
+                        "a handler without a run returned input requests",
+                    )),
                     Err(error) => error.into_tool_error().map(tool_result),
                 }
             })
@@ -71,6 +77,7 @@ impl<R: IntoToolResult> Finish<R> for Arc<ToolSchema> {
     fn finish(&self, _cx: &Cx, returned: R) -> Result<Finished, ProtocolError> {
         match returned.into_returned() {
             Ok(Returned::Result(result)) => Ok(Finished::Outcome(finish(result, Some(self)))),
+            Ok(Returned::Relayed(result)) => Ok(Finished::Outcome(relayed(result))),
             Ok(Returned::Ask(requests)) => Ok(Finished::Input(requests)),
             Err(error) => error.into_tool_error().map(tool_result).map(Finished::Outcome),
         }
@@ -115,6 +122,11 @@ fn reject(rejection: Rejection, cx: &Cx, schema: &ToolSchema) -> Result<Outcome,
 /// Returns a tool error as the outcome.
 pub(crate) fn failed(text: String) -> Outcome {
     tool_result(CallToolResult::error(text))
+}
+
+/// Returns the result of another server, which has checked it.
+fn relayed(result: Box<RelayedResult>) -> Outcome {
+    Outcome::Complete(MethodResult::Relayed(result, RelayedKind::Tool))
 }
 
 fn tool_result(result: CallToolResult) -> Outcome {

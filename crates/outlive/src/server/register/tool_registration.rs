@@ -30,8 +30,18 @@ const MAX_RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
 const MAX_RESULT_CHARS: usize = 500_000;
 
 impl Tool {
+    /// Validates a tool that the application registers.
+    pub(crate) fn register(self, env: &Env) -> Result<RegisteredTool, BuildError> {
+        let name = self.info.name.as_str();
+        if env.hosts().is_some() && RESERVED_TOOL_NAMES.contains(&name) {
+            let reason = "a server with `.hosts(…)` adds a tool of this name; choose another name";
+            return Err(BuildError::tool(name, &reason));
+        }
+        self.validate(env)
+    }
+
     /// Validates the tool and compiles its schemas.
-    pub(crate) fn register(mut self, env: &Env) -> Result<RegisteredTool, BuildError> {
+    pub(crate) fn validate(mut self, env: &Env) -> Result<RegisteredTool, BuildError> {
         let name = self.info.name.clone();
         let invalid = |error: &dyn fmt::Display| BuildError::tool(&name, error);
         if name.is_empty() {
@@ -41,8 +51,7 @@ impl Tool {
         self.check(env).map_err(|reason| invalid(&reason))?;
         let mut schema = self.schema().map_err(|reason| invalid(&reason))?;
         self.info.execution = execution(self.policy);
-        self.info.input_schema = Arc::clone(schema.input.text());
-        self.info.output_schema = schema.output.as_ref().map(|output| Arc::clone(output.text()));
+        self.announce_schemas(&schema);
         self.announce_max_inline();
         let answers = self.answers_of_people();
         let gate = self.gate(env, &schema).map_err(|reason| invalid(&reason))?;
@@ -125,6 +134,15 @@ impl Tool {
         self.info.output_schema.as_ref().is_some_and(|schema| widened(schema).is_none())
     }
 
+    /// Announces the compiled schemas. Those of another server are already in its definition.
+    fn announce_schemas(&mut self, schema: &ToolSchema) {
+        if !self.relays {
+            let output = schema.output.as_ref();
+            self.info.input_schema = Arc::clone(schema.input.text());
+            self.info.output_schema = output.map(|output| Arc::clone(output.text()));
+        }
+    }
+
     /// Announces the size of results that the tool delivers uncut, in its `_meta`.
     fn announce_max_inline(&mut self) {
         let Some(bytes) = self.max_inline else { return };
@@ -135,7 +153,7 @@ impl Tool {
     /// Checks that the server provides the tool's requirements.
     fn check(&self, env: &Env) -> Result<(), String> {
         self.needs.check(env)?;
-        self.check_hosts(env)?;
+        self.check_answers()?;
         if let Some(hook) = &self.clean_up {
             hook.needs.check(env)?;
             if hook.needs.durable {
@@ -163,13 +181,7 @@ impl Tool {
     }
 
     /// Checks the settings for clients without tasks.
-    fn check_hosts(&self, env: &Env) -> Result<(), String> {
-        let hosts = env.hosts();
-        if hosts.is_some() && RESERVED_TOOL_NAMES.contains(&self.info.name.as_str()) {
-            return Err(
-                "a server with `.hosts(…)` adds a tool of this name; choose another name".into()
-            );
-        }
+    fn check_answers(&self) -> Result<(), String> {
         let answers = self.answers.as_ref().is_some_and(|answers| !answers.is_empty());
         if answers && is_destructive(&self.info) {
             return Err("it is destructive, so a link or a tool must not answer its input requests; remove `.answers(…)`".into());
@@ -179,6 +191,9 @@ impl Tool {
 
     /// Compiles the schemas.
     fn schema(&mut self) -> Result<ToolSchema, String> {
+        if self.relays {
+            return Ok(self.relayed_schema());
+        }
         let typed_input = self.written_input.is_none() && self.needs.input.is_some();
         let input = match (&self.written_input, self.needs.input.take()) {
             (Some(written), _) => Schema::input_from_json(written),
@@ -202,6 +217,18 @@ impl Tool {
             typed_output: self.written_output.is_none(),
             replay: self.replay.clone(),
         })
+    }
+
+    /// Returns the schemas of another server, against which nothing is validated.
+    fn relayed_schema(&self) -> ToolSchema {
+        ToolSchema {
+            name: self.info.name.clone(),
+            input: Schema::relayed_input(Arc::clone(&self.info.input_schema)),
+            typed_input: true,
+            output: None,
+            typed_output: true,
+            replay: self.replay.clone(),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn url_request(
     call: &Call,
     run: &RunState,
     key: &str,
-    mut params: ElicitRequestURLParams,
+    params: ElicitRequestURLParams,
 ) -> std::result::Result<InputRequest, DurableError> {
     let rest = params.url.split_once("://").filter(|(scheme, _)| {
         scheme.starts_with(|char: char| char.is_ascii_alphabetic())
@@ -79,10 +79,21 @@ pub(crate) fn url_request(
         let reason = format!("`{}` is not a URL; use one such as https://example.com", params.url);
         return Err(DurableError::InvalidInputRequest { key: key.to_owned(), reason });
     }
-    // 2025-11-25 requires an elicitation ID; other protocol versions do not have one.
-    params.elicitation_id =
-        (call.rules().input_mode == InputMode::Stream).then(|| run.idempotency_key(env, key));
-    Ok(InputRequest::Elicit(ElicitRequestParams::Url(params)))
+    Ok(with_elicitation_id(env, call, run, key, params))
+}
+
+/// Returns a URL elicitation with the ID of this server. 2025-11-25 requires an ID; other protocol
+/// versions do not have one.
+pub(crate) fn with_elicitation_id(
+    env: &Env,
+    call: &Call,
+    run: &RunState,
+    key: &str,
+    mut params: ElicitRequestURLParams,
+) -> InputRequest {
+    let has_id = call.rules().input_mode == InputMode::Stream;
+    params.elicitation_id = has_id.then(|| run.idempotency_key(env, key));
+    InputRequest::Elicit(ElicitRequestParams::Url(params))
 }
 
 pub(crate) fn form_request(

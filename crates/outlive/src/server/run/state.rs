@@ -49,7 +49,8 @@ pub(crate) struct RunState {
     is_approval_stale: AtomicBool,
     /// Reason why a task cannot continue: an entry of its journal does not decode.
     incompatible: OnceLock<String>,
-    /// Created on first use. It is the same in all rounds.
+    /// Random ID of the call, for idempotency keys and logs. Created on first use, and the same in
+    /// all rounds.
     call_id: OnceLock<String>,
     /// Number of rounds before this one.
     rounds: AtomicU32,
@@ -375,13 +376,17 @@ impl RunState {
     /// Inserts the emitted segments before the returned content.
     pub(crate) fn merge_segments(&self, outcome: &mut Outcome) {
         let Some(journal) = self.used_journal() else { return };
-        let Outcome::Complete(MethodResult::Tool(result)) = outcome else { return };
         let segments = journal.segments();
         let emitted: Vec<ContentBlock> = segments
             .iter()
             .filter_map(|segment| serde_json::from_str(segment.block.get()).ok())
             .collect();
-        if !emitted.is_empty() {
+        if emitted.is_empty() {
+            return;
+        }
+        let typed = std::mem::replace(outcome, Outcome::Complete(MethodResult::Empty)).typed();
+        *outcome = typed;
+        if let Outcome::Complete(MethodResult::Tool(result)) = outcome {
             result.content.splice(0..0, emitted);
         }
     }

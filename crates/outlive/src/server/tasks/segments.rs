@@ -45,6 +45,33 @@ pub(crate) async fn page_of(
     page.map_err(|error| unavailable(&error))
 }
 
+/// The newest segments of a task that fit into a message.
+pub(crate) struct NewestSegments {
+    /// Number of segments between the requested sequence number and the first of these.
+    pub(crate) skipped: u64,
+    pub(crate) page: store::StoredSegments,
+}
+
+/// Reads the newest segments after a sequence number, as many as fit into a message. If the task has
+/// ended, these include the last one. Returns `None` if the task does not exist.
+pub(crate) async fn newest(
+    tasks: &TaskBackend,
+    call: &Call,
+    id: &TaskId,
+    after: u64,
+) -> Result<Option<NewestSegments>, ProtocolError> {
+    let (mut start, mut count) = (after, PAGE_SEGMENTS as u64);
+    loop {
+        let Some(page) = page_of(tasks, call, id, start).await? else { return Ok(None) };
+        // Large segments fill the page before the last one, so fewer are read.
+        if start.saturating_add(page.blocks.len() as u64) >= page.last || count == 0 {
+            return Ok(Some(NewestSegments { skipped: start - after, page }));
+        }
+        start = start.max(page.last.saturating_sub(count));
+        count /= 2;
+    }
+}
+
 /// Returns new segments of a task that runs in this process, from memory. The result does not
 /// include the status of the task.
 pub(crate) fn page_at_hand(

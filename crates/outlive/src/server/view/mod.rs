@@ -31,11 +31,12 @@
 //! |---|---|
 //! | `status` | `working`, `input_required`, `completed`, `failed` or `cancelled` |
 //! | `change` | number that grows with every change of the task |
-//! | `lines` | `{"text": ["…"], "last": 954, "left": 0}`: the text of the segments after `seen.segment`, the oldest first, the number of the last of them, and the number of segments that follow |
+//! | `lines` | `{"text": ["…"], "last": 954, "skipped"?}`: the text of the newest segments after `seen.segment`, in order, the number of the last of them, and the number of segments before them that are left out |
 //! | `inputRequests` | by key: `{"message", "requestedSchema"?, "url"?, "link"?, "instructions"?}` |
 //!
-//! A reply has at most 1,000 segments. The page calls again while segments follow, also after the task
-//! has ended.
+//! A reply has at most 1,000 segments. Of a longer backlog it has the newest ones, so that a page that
+//! opens late shows the current lines at once. The page marks the gap, and never reads the segments in
+//! it. The reply of an ended task includes its last segment.
 //!
 //! Input requests are in the structured content only, which keeps the order of a form's fields. An
 //! input request with `instructions` cannot be answered by `task_answer`: the page shows this

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::world::{CALL_TIMEOUT, Runs, builder, hosts, legacy, server, server_with, task_of};
 use crate::support::pipe::{Pipe, result, text};
 use outlive::server::{
-    Durable, Result, Server, Tool,
+    Args, Durable, Result, Server, Tool,
     hosts::AnswerBy,
     tasks::{TaskConfig, TaskPolicy},
 };
@@ -101,34 +103,71 @@ async fn call_of_view_returns_at_next_change() {
 /// Lines of [`print`], more than two replies have.
 const LINES: usize = 2_500;
 
-/// Prints lines at once, and ends after the call's slice.
-async fn print(cx: Durable) -> Result<String> {
+/// Prints lines of a length at once, and ends after the call's slice.
+async fn print(cx: Durable, Args(Print { bytes }): Args<Print>) -> Result<String> {
     for line in 0..LINES {
-        cx.emit(format!("line {line}")).await?;
+        cx.emit(numbered(line, bytes)).await?;
     }
     tokio::time::sleep(CALL_TIMEOUT).await;
     Ok("printed".to_owned())
 }
 
-#[tokio::test(start_paused = true)]
-async fn lines_of_ended_task_are_read_by_view_oldest_first() {
+#[derive(Deserialize, JsonSchema)]
+struct Print {
+    bytes: usize,
+}
+
+fn numbered(line: usize, bytes: usize) -> String {
+    format!("{line:<bytes$}")
+}
+
+/// Starts [`print`] in a host with the view. Returns the ID of the task.
+async fn printing(bytes: usize) -> (Pipe, String) {
     let config = TaskConfig::in_memory().hosts(hosts());
     let tool = Tool::new("print", print).task(TaskPolicy::Always);
     let server = builder(config, &Runs::default()).tool(tool).build().unwrap();
     let mut pipe = host(&server).await;
-    let id = task_of(&pipe.call("print", json!({})).await);
-    tokio::time::sleep(2 * CALL_TIMEOUT).await;
-    let (mut lines, mut left) = (Vec::new(), LINES as u64);
-    while left > 0 {
-        let shown = look(&mut pipe, &id, json!({"segment": lines.len()})).await;
-        assert_eq!(task(&shown)["status"], "completed");
-        let news = &task(&shown)["lines"];
-        lines.extend_from_slice(news["text"].as_array().unwrap());
-        assert_eq!(news["last"], lines.len());
-        left = news["left"].as_u64().unwrap();
+    let id = task_of(&pipe.call("print", json!({"bytes": bytes})).await);
+    (pipe, id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn view_that_opens_late_gets_newest_lines_in_order() {
+    let (mut pipe, id) = printing(10).await;
+    for status in ["working", "completed"] {
+        let shown = look(&mut pipe, &id, json!({})).await;
+        assert_eq!(task(&shown)["status"], status);
+        let newest: Vec<String> = (LINES - 1_000..LINES).map(|line| numbered(line, 10)).collect();
+        assert_eq!(task(&shown)["lines"]["text"], json!(newest));
+        assert_eq!(task(&shown)["lines"]["last"], LINES);
+        assert_eq!(task(&shown)["lines"]["skipped"], LINES - 1_000);
+        tokio::time::sleep(2 * CALL_TIMEOUT).await;
     }
-    let printed: Vec<Value> = (0..LINES).map(|line| json!(format!("line {line}"))).collect();
-    assert_eq!(lines, printed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_that_fit_into_one_reply_have_no_gap() {
+    let (mut pipe, id) = printing(10).await;
+    let shown = look(&mut pipe, &id, json!({"segment": LINES - 1_000})).await;
+    let lines = &task(&shown)["lines"];
+    assert_eq!(lines["text"][0], numbered(LINES - 1_000, 10));
+    assert_eq!(lines["text"].as_array().unwrap().len(), 1_000);
+    assert_eq!(lines.get("skipped"), None);
+    let shown = look(&mut pipe, &id, json!({"segment": LINES})).await;
+    assert_eq!(task(&shown).get("lines"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn backlog_of_long_lines_ends_with_the_last_line() {
+    let (mut pipe, id) = printing(1_000).await;
+    tokio::time::sleep(2 * CALL_TIMEOUT).await;
+    let shown = look(&mut pipe, &id, json!({"segment": 10})).await;
+    let lines = &task(&shown)["lines"];
+    let text = lines["text"].as_array().unwrap();
+    assert!((100..300).contains(&text.len()), "{} lines", text.len());
+    assert_eq!(text[text.len() - 1], numbered(LINES - 1, 1_000));
+    assert_eq!(lines["skipped"], LINES - 10 - text.len());
+    assert_eq!(lines["last"], LINES);
 }
 
 #[tokio::test(start_paused = true)]
