@@ -1,0 +1,129 @@
+//! Reads the lists of an upstream, within limits.
+
+use std::{collections::HashSet, time::Duration};
+
+use outlive::client::{Error, relay::ListKind};
+use serde::de::DeserializeOwned;
+
+use super::definitions::Definitions;
+use crate::{excerpt::excerpt, settings::Upstream, upstream::Connection};
+
+/// Bytes of all lists of one upstream.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Prompts, resources or templates of one upstream.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Reasons for left-out entries that are reported.
+const MAX_REASONS: usize = 8;
+
+/// An entry of a list with its identity.
+trait Entry: DeserializeOwned {
+    fn key(&self) -> &str;
+}
+
+impl Entry for outlive::wire::Tool {
+    fn key(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Entry for outlive::wire::Prompt {
+    fn key(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Entry for outlive::wire::Resource {
+    fn key(&self) -> &str {
+        &self.uri
+    }
+}
+
+impl Entry for outlive::wire::ResourceTemplate {
+    fn key(&self) -> &str {
+        &self.uri_template
+    }
+}
+
+/// Reads all lists of an upstream.
+///
+/// # Errors
+///
+/// Returns the error of the first list that cannot be read.
+pub(crate) async fn read(
+    connection: &Connection,
+    settings: &Upstream,
+) -> Result<Definitions, Error> {
+    let mut reader = Reader { connection, bytes: 0, ttl: None, left_out: Vec::new() };
+    let tools = reader.list(ListKind::Tools, "tools", settings.max_tools).await?;
+    let prompts = reader.list(ListKind::Prompts, "prompts", MAX_ENTRIES).await?;
+    let resources = reader.list(ListKind::Resources, "resources", MAX_ENTRIES).await?;
+    let templates =
+        reader.list(ListKind::ResourceTemplates, "resource templates", MAX_ENTRIES).await?;
+    Ok(Definitions {
+        tools,
+        prompts,
+        resources,
+        templates,
+        left_out: reader.left_out,
+        ttl: reader.ttl,
+        ..Definitions::default()
+    })
+}
+
+struct Reader<'a> {
+    connection: &'a Connection,
+    bytes: usize,
+    ttl: Option<Duration>,
+    left_out: Vec<String>,
+}
+
+impl Reader<'_> {
+    async fn list<T: Entry>(
+        &mut self,
+        kind: ListKind,
+        what: &str,
+        max: usize,
+    ) -> Result<Vec<T>, Error> {
+        let mut pages = self.connection.client.relay_list(kind, self.connection.class());
+        let mut entries: Vec<T> = Vec::new();
+        let mut known = HashSet::new();
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            if let Some(ttl) = page.ttl_ms.map(Duration::from_millis) {
+                self.ttl = Some(self.ttl.map_or(ttl, |known| known.min(ttl)));
+            }
+            self.bytes = self.bytes.saturating_add(page.result.len());
+            for item in &page.items {
+                match serde_json::from_str::<T>(item.get()) {
+                    Ok(entry) if !known.insert(entry.key().to_owned()) => {
+                        let name = excerpt(entry.key());
+                        self.leave_out(format!("`{name}` is in the list of {what} twice"));
+                    }
+                    Ok(_) if entries.len() >= max => {
+                        self.leave_out(format!("only the first {max} {what} are used"));
+                        return Ok(entries);
+                    }
+                    Ok(entry) => entries.push(entry),
+                    Err(error) => {
+                        let reason = excerpt(&error.to_string());
+                        self.leave_out(format!("an entry of the {what} is invalid: {reason}"));
+                    }
+                }
+            }
+            if self.bytes > MAX_BYTES {
+                let most = MAX_BYTES >> 20;
+                self.leave_out(format!("the lists are longer than {most} MiB; the rest is unused"));
+                return Ok(entries);
+            }
+        }
+        Ok(entries)
+    }
+
+    fn leave_out(&mut self, reason: String) {
+        if self.left_out.len() < MAX_REASONS && !self.left_out.contains(&reason) {
+            self.left_out.push(reason);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The handler of an upstream's resources.
+
+use outlive::{
+    server::{Durable, Result, response::RelayedResult},
+    wire::Method,
+};
+use serde_json::Value;
+
+use super::{exchange::Request, failure, rounds, route::Route, uris};
+
+/// Reads a resource of an upstream.
+pub(crate) async fn read_resource(cx: Durable, route: Route) -> Result<RelayedResult> {
+    let reached = route.reach()?;
+    let call = cx.call();
+    let settings = reached.member.settings();
+    let shown = call.uri()?;
+    let uri = uris::own(&settings.name, &shown);
+    let text = Value::from(uri).to_string();
+    let members = [r#""uri":"#, text.as_str()];
+    let request = Request {
+        method: Method::ResourcesRead,
+        members: &members,
+        name: uri,
+        headers: &[],
+        timeout: settings.policy.timeout,
+        wants_progress: call.progress_token().is_some(),
+        needs_task: false,
+        max_result: settings.max_result,
+        uri: Some(&shown),
+    };
+    let result = rounds::run(&cx, &reached, &request).await?;
+    let result = uris::shown(&reached, call, result);
+    RelayedResult::new(result).map_err(|error| failure::invalid(&reached, &error.to_string()))
+}

@@ -1,0 +1,148 @@
+//! URIs in results: each is shown in the form that identifies its upstream.
+
+use bytes::Bytes;
+use outlive::server::layer::Call;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use super::route::Reached;
+use crate::{names::split_qualified, view::View};
+
+/// Members of results that contain content blocks or contents.
+const MEMBERS: [&str; 3] = ["content", "contents", "messages"];
+
+/// Depth at which a content block can contain a URI.
+const MAX_DEPTH: usize = 4;
+
+/// Returns the upstream's own form of a URI.
+pub(crate) fn own<'a>(upstream: &str, shown: &'a str) -> &'a str {
+    match split_qualified(shown) {
+        Some((name, uri)) if name == upstream => uri,
+        _ => shown,
+    }
+}
+
+/// Returns a result whose URIs identify their upstream. Results without a URI, and those of the only
+/// upstream with resources, are returned unchanged and are not parsed.
+pub(super) fn shown(reached: &Reached, call: &Call, result: Bytes) -> Bytes {
+    if memchr_uri(&result).is_none() {
+        return result;
+    }
+    let key = reached.shared.view_key(call);
+    let Some(view) = reached.shared.known_view(key).filter(|view| !view.keeps_uris()) else {
+        return result;
+    };
+    rewritten(&reached.name(), &view, &result).map_or(result, Bytes::from)
+}
+
+fn memchr_uri(text: &[u8]) -> Option<usize> {
+    text.windows(5).position(|window| window == b"\"uri\"")
+}
+
+/// The members of a result, in their order.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<String, &RawValue>()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// Returns the text of a result with other URIs, or `None` if none changes. Members without content
+/// are copied as they are: structured content keeps the order of its members and its numbers.
+fn rewritten(upstream: &str, view: &View, result: &[u8]) -> Option<Vec<u8>> {
+    let members: Members<'_> = serde_json::from_slice(result).ok()?;
+    let mut out = String::with_capacity(result.len() + 256);
+    let mut is_changed = false;
+    for (name, value) in members.0 {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push_str(&Value::from(name.as_str()).to_string());
+        out.push(':');
+        let mut parsed: Option<Value> = None;
+        if MEMBERS.contains(&name.as_str()) {
+            parsed = serde_json::from_str(value.get()).ok();
+        }
+        match parsed.as_mut().is_some_and(|parsed| change(upstream, view, parsed, 0)) {
+            true => {
+                is_changed = true;
+                out.push_str(&parsed.unwrap_or_default().to_string());
+            }
+            false => out.push_str(value.get()),
+        }
+    }
+    out.push('}');
+    is_changed.then(|| out.into_bytes())
+}
+
+/// Replaces the URIs of resources in content blocks. Returns whether there was one to replace.
+fn change(upstream: &str, view: &View, value: &mut Value, depth: usize) -> bool {
+    match value {
+        Value::Array(items) if depth <= MAX_DEPTH => {
+            let changes = items.iter_mut().map(|item| change(upstream, view, item, depth + 1));
+            changes.fold(false, |any, changed| any | changed)
+        }
+        Value::Object(members) if depth <= MAX_DEPTH => {
+            let mut is_changed = false;
+            if let Some(Value::String(uri)) = members.get_mut("uri") {
+                let shown = view.shown_uri(upstream, uri).into_owned();
+                is_changed = shown != *uri;
+                *uri = shown;
+            }
+            for name in ["content", "resource"] {
+                if let Some(inner) = members.get_mut(name) {
+                    is_changed |= change(upstream, view, inner, depth + 1);
+                }
+            }
+            is_changed
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_uri_is_the_qualified_one_without_the_name() {
+        assert_eq!(own("files", "files+file:///a"), "file:///a");
+        assert_eq!(own("files", "mail+file:///a"), "mail+file:///a");
+        assert_eq!(own("files", "file:///a"), "file:///a");
+    }
+
+    #[test]
+    fn uris_of_content_are_replaced_and_other_members_stay_as_they_are() {
+        let text = br#"{"structuredContent":{"z":1,"uri":"x:1","a":1.50},"content":[
+            {"type":"resource_link","uri":"x:1","name":"n"},
+            {"type":"resource","resource":{"uri":"x:2","text":"t"}},{"type":"text","text":"uri"}]}"#;
+        let changed = rewritten("files", &View::default(), text).unwrap();
+        let changed = String::from_utf8(changed).unwrap();
+        assert!(changed.starts_with(r#"{"structuredContent":{"z":1,"uri":"x:1","a":1.50},"#));
+        assert!(
+            changed.contains(r#""uri":"files+x:1""#) && changed.contains(r#""uri":"files+x:2""#)
+        );
+        let plain = br#"{"content":[{"type":"text","text":"no \"uri\""}]}"#;
+        assert!(rewritten("files", &View::default(), plain).is_none());
+    }
+}

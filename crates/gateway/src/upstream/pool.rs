@@ -1,0 +1,320 @@
+//! The upstream connections of one upstream, by key: opened on demand, limited, stopped when idle.
+
+use std::{
+    collections::HashMap,
+    process::ExitStatus,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use outlive::client::relay::RoutedInputs;
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
+
+use super::{
+    connection::Connection,
+    key::{Alive, ConnectionKey},
+    lease::{AcquireError, InUse},
+    open::open,
+    state::UpstreamState,
+    watch::start_watching,
+};
+use crate::status::Problem;
+
+/// Interval in which a connection that drains is checked for its last call.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Outcome of opening a connection.
+type Opened = Result<Arc<Connection>, Problem>;
+
+/// The upstream connections of one upstream.
+#[derive(Debug)]
+pub(super) struct Pool {
+    state: Arc<UpstreamState>,
+    slots: Mutex<Slots>,
+    /// Connections that are being closed.
+    closing: Mutex<JoinSet<()>>,
+}
+
+type Slots = HashMap<ConnectionKey, Slot>;
+
+#[derive(Debug)]
+enum Slot {
+    Opening(Opening),
+    Open(Arc<Connection>),
+}
+
+/// A connection that is being opened.
+#[derive(Debug)]
+struct Opening {
+    done: watch::Receiver<Option<Opened>>,
+    /// The task that opens it; `None` when it is done.
+    task: Option<JoinHandle<()>>,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// State of a key in the pool.
+pub(super) enum Found {
+    Open(InUse),
+    Opening(Waiting),
+}
+
+/// Waits until a connection is open.
+pub(super) struct Waiting(watch::Receiver<Option<Opened>>);
+
+impl Waiting {
+    /// Returns the reason if the connection could not be opened.
+    pub(super) async fn done(mut self) -> Result<(), Option<Problem>> {
+        match self.0.wait_for(Option::is_some).await {
+            Ok(opened) => match &*opened {
+                Some(Err(problem)) => Err(Some(problem.clone())),
+                _ => Ok(()),
+            },
+            // The pool was closed.
+            Err(_) => Err(None),
+        }
+    }
+}
+
+impl Pool {
+    pub(super) fn new(state: &Arc<UpstreamState>) -> Arc<Self> {
+        let state = Arc::clone(state);
+        Arc::new(Self { state, slots: Mutex::default(), closing: Mutex::default() })
+    }
+
+    /// Returns the connection of a key, or starts to open one.
+    pub(super) fn find(
+        self: &Arc<Self>,
+        key: &ConnectionKey,
+        alive: &Alive,
+    ) -> Result<Found, AcquireError> {
+        if let Some(found) = known(&mut self.lock(), key) {
+            return Ok(found);
+        }
+        self.state.may_open()?;
+        // Before the lock of the pool: stopping a process of another upstream takes its lock.
+        let place = match self.state.settings().is_command() {
+            true => Some(self.state.process_place()?),
+            false => None,
+        };
+        let mut slots = self.lock();
+        if let Some(found) = known(&mut slots, key) {
+            return Ok(found);
+        }
+        if place.is_some() {
+            self.make_room(&mut slots)?;
+        }
+        let (sender, done) = watch::channel(None);
+        let (pool, task_key, alive) = (Arc::downgrade(self), key.clone(), alive.clone());
+        let task = tokio::spawn(async move {
+            let Some(state) = pool.upgrade().map(|pool| Arc::clone(&pool.state)) else { return };
+            let opened = open(&state, task_key.clone(), alive, place).await;
+            if let Some(pool) = pool.upgrade() {
+                let _ = sender.send(Some(pool.settle(&task_key, opened)));
+            }
+        });
+        slots.insert(key.clone(), Slot::Opening(Opening { done: done.clone(), task: Some(task) }));
+        drop(slots);
+        self.state.starting();
+        Ok(Found::Opening(Waiting(done)))
+    }
+
+    /// Replaces an opening slot by its outcome.
+    fn settle(
+        self: &Arc<Self>,
+        key: &ConnectionKey,
+        opened: Result<(Connection, RoutedInputs), Problem>,
+    ) -> Opened {
+        let (opened, routed) = match opened {
+            Ok((connection, routed)) => (Ok(Arc::new(connection)), Some(routed)),
+            Err(problem) => (Err(problem), None),
+        };
+        let mut slots = self.lock();
+        let replaced = match &opened {
+            Ok(connection) => slots.insert(key.clone(), Slot::Open(Arc::clone(connection))),
+            Err(_) => slots.remove(key),
+        };
+        drop(slots);
+        // The task that opened the connection calls this function, so it must not be aborted.
+        if let Some(Slot::Opening(mut opening)) = replaced {
+            opening.task = None;
+        }
+        match &opened {
+            Ok(connection) => {
+                let pool = Arc::downgrade(self);
+                let on_closed = move |connection: &Arc<Connection>, status| {
+                    if let Some(pool) = pool.upgrade() {
+                        pool.lost(connection, status);
+                    }
+                };
+                if let Some(routed) = routed {
+                    start_watching(&self.state, connection, routed, on_closed);
+                }
+                self.state.opened(connection);
+            }
+            Err(problem) => self.state.failed(problem.clone()),
+        }
+        opened
+    }
+
+    /// Records that a connection has closed, unless the gateway closed it.
+    fn lost(&self, connection: &Arc<Connection>, status: Option<ExitStatus>) {
+        connection.retire();
+        let removed = {
+            let mut slots = self.lock();
+            let is_same = matches!(
+                slots.get(&connection.key),
+                Some(Slot::Open(open)) if Arc::ptr_eq(open, connection)
+            );
+            is_same.then(|| slots.remove(&connection.key))
+        };
+        if removed.is_some() {
+            self.state.lost(status);
+        }
+    }
+
+    /// Stops the connections that are idle for `idle_stop`, or whose session has ended. Returns
+    /// whether there were any.
+    pub(super) fn stop_idle(&self, now: Instant, idle_stop: Duration) -> bool {
+        let is_unused = |open: &Connection| {
+            let idle = open.idle(now);
+            idle.is_some_and(|idle| idle >= idle_stop || !open.alive.is_alive())
+        };
+        let unused: Vec<Arc<Connection>> = {
+            let mut slots = self.lock();
+            let keys: Vec<ConnectionKey> = open_slots(&slots)
+                .filter(|open| is_unused(open))
+                .map(|open| open.key.clone())
+                .collect();
+            keys.iter().filter_map(|key| take_open(&mut slots, key)).collect()
+        };
+        let mut closing = self.closing();
+        while closing.try_join_next().is_some() {}
+        drop(closing);
+        let was_any = !unused.is_empty();
+        unused.into_iter().for_each(|connection| self.close_later(connection));
+        was_any
+    }
+
+    /// Stops the process that is idle longest. Returns whether there is one.
+    pub(super) fn stop_longest_idle(&self) -> bool {
+        let idle = take_longest_idle(&mut self.lock());
+        idle.map(|connection| self.close_later(connection)).is_some()
+    }
+
+    /// Ends all connections: those without calls at once, the others after their last call.
+    pub(super) fn drain(&self) {
+        for connection in self.take_all() {
+            let drained = async move {
+                while connection.calls() > 0 {
+                    tokio::time::sleep(DRAIN_INTERVAL).await;
+                }
+                connection.close().await;
+            };
+            self.closing().spawn(drained);
+        }
+    }
+
+    /// Returns whether connections are being closed.
+    pub(super) fn is_closing(&self) -> bool {
+        let mut closing = self.closing();
+        while closing.try_join_next().is_some() {}
+        !closing.is_empty()
+    }
+
+    /// Ends all connections at once, and waits for their processes.
+    pub(super) async fn shutdown(&self) {
+        self.take_all().into_iter().for_each(|connection| self.close_later(connection));
+        let mut closing = std::mem::take(&mut *self.closing());
+        while closing.join_next().await.is_some() {}
+    }
+
+    pub(super) fn open(&self) -> Vec<Arc<Connection>> {
+        open_slots(&self.lock()).cloned().collect()
+    }
+
+    /// Makes room for one more process of this upstream, or fails with the limit that is reached.
+    fn make_room(&self, slots: &mut Slots) -> Result<(), AcquireError> {
+        if slots.len() < self.state.settings().max_processes {
+            return Ok(());
+        }
+        match take_longest_idle(slots) {
+            Some(stopped) => {
+                self.close_later(stopped);
+                Ok(())
+            }
+            None => Err(AcquireError::Full { limit: "max_processes", in_use: slots.len() }),
+        }
+    }
+
+    fn take_all(&self) -> Vec<Arc<Connection>> {
+        let slots = std::mem::take(&mut *self.lock());
+        let open = slots.into_values().filter_map(|slot| match slot {
+            Slot::Open(connection) => Some(connection),
+            Slot::Opening(_) => None,
+        });
+        open.inspect(|connection| connection.retire()).collect()
+    }
+
+    /// Closes a connection in the background.
+    fn close_later(&self, connection: Arc<Connection>) {
+        self.closing().spawn(async move { connection.close().await });
+    }
+
+    fn closing(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the state of a key, and forgets a connection that has closed.
+fn known(slots: &mut Slots, key: &ConnectionKey) -> Option<Found> {
+    match slots.get(key)? {
+        Slot::Open(connection) if connection.is_open() => {
+            return Some(Found::Open(InUse::new(connection)));
+        }
+        Slot::Opening(opening) => return Some(Found::Opening(Waiting(opening.done.clone()))),
+        Slot::Open(_) => {}
+    }
+    slots.remove(key);
+    None
+}
+
+fn open_slots(slots: &Slots) -> impl Iterator<Item = &Arc<Connection>> {
+    slots.values().filter_map(|slot| match slot {
+        Slot::Open(connection) => Some(connection),
+        Slot::Opening(_) => None,
+    })
+}
+
+fn take_open(slots: &mut Slots, key: &ConnectionKey) -> Option<Arc<Connection>> {
+    match slots.remove(key) {
+        Some(Slot::Open(connection)) => {
+            connection.retire();
+            Some(connection)
+        }
+        _ => None,
+    }
+}
+
+fn take_longest_idle(slots: &mut Slots) -> Option<Arc<Connection>> {
+    let now = Instant::now();
+    let idle = |open: &Arc<Connection>| Some((open.idle(now)?, open.key.clone()));
+    let (_, key) = open_slots(slots)
+        .filter(|open| open.is_process())
+        .filter_map(idle)
+        .max_by_key(|idle| idle.0)?;
+    take_open(slots, &key)
+}

@@ -1,0 +1,113 @@
+//! Policies of tools, limits, reload and the status file.
+
+use std::{sync::Arc, time::Duration};
+
+use outlive::{
+    client::Version,
+    server::{Server, Tool, tasks::TaskPolicy},
+};
+use outlive_gateway::{
+    Gateway, GatewaySettings, Policy, ToolSettings, Upstream,
+    status::{GatewayStatus, State},
+};
+use serde_json::json;
+
+use crate::support::{
+    Counter, HttpUpstream, Served, eventually, named_server, process, text, tool_names,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_of_a_slow_tool_becomes_a_task_without_a_second_execution() {
+    let counter = Counter::default();
+    let executions = counter.clone();
+    let slow = move || {
+        executions.add();
+        async {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            "rendered"
+        }
+    };
+    let server = Server::builder("up", "1").tool(Tool::new("render", slow)).build().unwrap();
+    let upstream = HttpUpstream::serve(server).await;
+    let policy = Policy::new().task(TaskPolicy::Auto { after: Duration::from_millis(100) });
+    let served = Served::new([upstream.settings("up").policy(policy)]);
+    for version in [Version::V2025_11_25, Version::V2026_07_28] {
+        let client = served.client(version).await;
+        let mut handle = client.start_tool("up__render", json!({})).await.unwrap();
+        let result = handle.wait().await.unwrap();
+        assert_eq!(text(&result), "rendered", "{version}");
+    }
+    assert_eq!(counter.get(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timeout_and_size_of_a_result_are_limited() {
+    let slow = async || {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        "late"
+    };
+    let large = async || "x".repeat(100_000);
+    let server = Server::builder("up", "1")
+        .tool(Tool::new("slow", slow))
+        .tool(Tool::new("large", large))
+        .build()
+        .unwrap();
+    let upstream = HttpUpstream::serve(server).await;
+    let slow = ToolSettings::new().policy(Policy::new().timeout(Duration::from_millis(200)));
+    let large = ToolSettings::new().max_result(10_000);
+    let served = Served::new([upstream.settings("up").tool("slow", slow).tool("large", large)]);
+    let client = served.client(Version::V2025_06_18).await;
+    let shown = text(&client.call_tool("up__slow", json!({})).await.unwrap());
+    assert!(shown.contains("did not respond within") && shown.contains("timeout"), "{shown}");
+    let shown = text(&client.call_tool("up__large", json!({})).await.unwrap());
+    assert!(shown.contains("`max_result` is 10000"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reload_changes_policies_at_once_and_keeps_connections() {
+    let served = Served::new([process("child", "serves", None)]);
+    let client = served.client(Version::V2025_06_18).await;
+    let first = text(&client.call_tool("child__pid", json!({})).await.unwrap());
+    let hidden = process("child", "serves", None).hide(["echo"]);
+    served.gateway.reload(GatewaySettings::new(), vec![hidden]).unwrap();
+    assert!(!tool_names(&client).await.contains(&"child__echo".to_owned()));
+    assert_eq!(text(&client.call_tool("child__pid", json!({})).await.unwrap()), first);
+    let other = process("child", "serves", None).env("CHANGED", "1");
+    served.gateway.reload(GatewaySettings::new(), vec![other]).unwrap();
+    assert_ne!(text(&client.call_tool("child__pid", json!({})).await.unwrap()), first);
+    let invalid = Upstream::url("child", "http://elsewhere.example/mcp");
+    assert!(served.gateway.reload(GatewaySettings::new(), vec![invalid]).is_err());
+    served.gateway.reload(GatewaySettings::new(), Vec::new()).unwrap();
+    let names = tool_names(&client).await;
+    assert!(!names.iter().any(|name| name.starts_with("child__")), "{names:?}");
+    served.gateway.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_file_has_the_state_of_each_upstream() {
+    let path = std::env::temp_dir().join(format!("outlive-gateway-it-{}", std::process::id()));
+    let upstream = HttpUpstream::serve(named_server(&["one"], &Counter::default())).await;
+    let gateway = Gateway::builder()
+        .upstream(upstream.settings("up").tool("oen", ToolSettings::new()))
+        .upstream(Upstream::misconfigured("unset", "no variable"))
+        .status_file(&path)
+        .build()
+        .unwrap();
+    let server = Arc::new(gateway.attach(Server::builder("gateway", "1")).build().unwrap());
+    gateway.start(&server);
+    let reports = gateway.check(None).await;
+    assert_eq!(reports[0].problem, None);
+    assert_eq!(reports[0].tools, ["up__one"]);
+    assert!(reports[1].problem.as_deref().unwrap().contains("no variable"));
+    eventually("the status file", async || {
+        let status = GatewayStatus::read(&path).unwrap();
+        status.is_some_and(|status| status.upstreams[0].state == State::Ready)
+    })
+    .await;
+    let status = GatewayStatus::read(&path).unwrap().unwrap();
+    assert_eq!(status.upstreams[1].state, State::Misconfigured);
+    let warnings = &status.upstreams[0].warnings;
+    assert!(warnings[0].contains("did you mean `one`?"), "{warnings:?}");
+    gateway.shutdown().await;
+    assert!(GatewayStatus::read(&path).unwrap().is_none());
+}

@@ -1,0 +1,211 @@
+//! Upstreams, gateways and clients for the tests.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use outlive::{
+    client::{
+        Client, Version,
+        input::{InputCallbacks, InputResponse},
+    },
+    server::{
+        Server, Tool,
+        hosts::Hosts,
+        http::{HttpConfig, HttpServer},
+        tasks::TaskConfig,
+    },
+    store::MemoryStore,
+    wire::{CallToolResult, ContentBlock},
+};
+use outlive_gateway::{Gateway, GatewaySettings, Upstream};
+
+/// All protocol versions.
+pub(crate) const VERSIONS: [Version; 5] = [
+    Version::V2024_11_05,
+    Version::V2025_03_26,
+    Version::V2025_06_18,
+    Version::V2025_11_25,
+    Version::V2026_07_28,
+];
+
+/// A server over HTTP that counts the executions of its tools.
+pub(crate) struct HttpUpstream {
+    pub(crate) server: Server,
+    pub(crate) serving: HttpServer,
+}
+
+impl HttpUpstream {
+    pub(crate) async fn serve(server: Server) -> Self {
+        let serving = server.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
+        Self { server, serving }
+    }
+
+    pub(crate) fn settings(&self, name: &str) -> Upstream {
+        Upstream::url(name, self.serving.url())
+    }
+}
+
+/// Counts executions.
+#[derive(Clone, Default)]
+pub(crate) struct Counter(Arc<AtomicUsize>);
+
+impl Counter {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Returns a server with one tool that returns its name and counts its executions.
+pub(crate) fn named_server(tools: &[&str], counter: &Counter) -> Server {
+    let mut builder = Server::builder("upstream", "1.0.0");
+    for name in tools {
+        builder = builder.tool(named_tool(name, counter));
+    }
+    builder.build().unwrap()
+}
+
+pub(crate) fn named_tool(name: &str, counter: &Counter) -> Tool {
+    let (counter, text) = (counter.clone(), format!("result of {name}"));
+    Tool::new(name, move || {
+        counter.add();
+        let text = text.clone();
+        async move { text }
+    })
+    .description(format!("Runs {name}"))
+}
+
+/// A gateway with its server.
+pub(crate) struct Served {
+    pub(crate) gateway: Gateway,
+    pub(crate) server: Server,
+}
+
+impl Served {
+    pub(crate) fn new(upstreams: impl IntoIterator<Item = Upstream>) -> Self {
+        Self::with(GatewaySettings::new(), upstreams)
+    }
+
+    pub(crate) fn with(
+        settings: GatewaySettings,
+        upstreams: impl IntoIterator<Item = Upstream>,
+    ) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self::on(store, settings, upstreams)
+    }
+
+    /// Serves to clients without tasks as to known hosts: calls can be bridged.
+    pub(crate) fn hosted(upstreams: impl IntoIterator<Item = Upstream>) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let tasks = TaskConfig::people(Arc::clone(&store) as _).hosts(Hosts::known());
+        Self::build(store, tasks, GatewaySettings::new(), upstreams)
+    }
+
+    /// Serves with a store that another gateway may have used.
+    pub(crate) fn on(
+        store: Arc<MemoryStore>,
+        settings: GatewaySettings,
+        upstreams: impl IntoIterator<Item = Upstream>,
+    ) -> Self {
+        let tasks = TaskConfig::people(Arc::clone(&store) as _);
+        Self::build(store, tasks, settings, upstreams)
+    }
+
+    fn build(
+        store: Arc<MemoryStore>,
+        tasks: TaskConfig,
+        settings: GatewaySettings,
+        upstreams: impl IntoIterator<Item = Upstream>,
+    ) -> Self {
+        let mut builder = Gateway::builder().settings(settings).store(store);
+        for upstream in upstreams {
+            builder = builder.upstream(upstream);
+        }
+        let gateway = builder.build().unwrap();
+        let server = Server::builder("gateway", "1.0.0").tasks(tasks);
+        let server = gateway.attach(server).build().unwrap();
+        gateway.start(&server);
+        Self { gateway, server }
+    }
+
+    pub(crate) async fn client(&self, version: Version) -> Client {
+        let builder = Client::builder("test", "1.0.0").protocol_version(version);
+        builder.connect(&self.server).await.unwrap()
+    }
+
+    /// Returns a client that responds to forms and sampling.
+    pub(crate) async fn answering(&self, version: Version) -> Client {
+        let builder = Client::builder("test", "1.0.0").protocol_version(version);
+        builder.input_handler(callbacks()).connect(&self.server).await.unwrap()
+    }
+}
+
+/// Responses of a user and a model.
+pub(crate) fn callbacks() -> InputCallbacks {
+    InputCallbacks::new()
+        .form(|_| async { InputResponse::accept(serde_json::json!({"color": "red"})) })
+        .sampling(|_| async {
+            InputResponse::Message(Box::new(
+                serde_json::from_value(serde_json::json!({
+                    "role": "assistant", "content": {"type": "text", "text": "hi"},
+                    "model": "test-model"
+                }))
+                .unwrap(),
+            ))
+        })
+}
+
+/// Returns the path of the server over stdio.
+pub(crate) fn child() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_outlive-test-upstream"))
+}
+
+/// Returns an upstream that is a process. Its executions are lines of `file`.
+pub(crate) fn process(name: &str, mode: &str, file: Option<&std::path::Path>) -> Upstream {
+    let mut command = vec![child().into_os_string(), mode.into()];
+    command.extend(file.map(|file| file.as_os_str().to_owned()));
+    Upstream::command(name, command)
+}
+
+/// Returns a file for the executions of one test.
+pub(crate) fn executions_file() -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::SeqCst);
+    let path = std::env::temp_dir()
+        .join(format!("outlive-gateway-executions-{}-{number}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+pub(crate) fn text(result: &CallToolResult) -> String {
+    match result.content.first() {
+        Some(ContentBlock::Text(text)) => text.text.clone(),
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+/// Returns the names of the tools that a client sees.
+pub(crate) async fn tool_names(client: &Client) -> Vec<String> {
+    let tools = client.list_tools().collect().await.unwrap();
+    tools.into_iter().map(|tool| tool.name).collect()
+}
+
+/// Waits until a condition is true.
+pub(crate) async fn eventually(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+    for _ in 0..500 {
+        if is_true().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{what} did not become true within 10 s");
+}
