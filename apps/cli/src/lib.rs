@@ -22,5 +22,6 @@ mod program;
 mod serve;
 mod store;
 mod tasks;
+mod upstreams;
 
 pub use program::{commands, main};

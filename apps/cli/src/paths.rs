@@ -29,6 +29,12 @@ pub(crate) fn of_server(file: Option<&Path>) -> Result<PathBuf> {
     Ok(servers.join(format!("{}-{number:016x}", folder.as_deref().unwrap_or("root"))))
 }
 
+/// Returns the data folder of a server without a file, which serves these upstreams.
+pub(crate) fn of_upstreams(upstreams: &[String]) -> Result<PathBuf> {
+    let number = fnv(upstreams.join("\0").as_bytes());
+    Ok(data()?.join("servers").join(format!("upstreams-{number:016x}")))
+}
+
 /// Returns the FNV-1a hash, which is the same in every build.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

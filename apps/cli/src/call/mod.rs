@@ -13,7 +13,7 @@ pub(crate) mod link;
 mod older;
 mod origin;
 pub(crate) mod outcome;
-mod private_file;
+pub(crate) mod private_file;
 mod progress_bar;
 pub(crate) mod run_call;
 pub(crate) mod saved_calls;

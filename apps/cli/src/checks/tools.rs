@@ -33,7 +33,7 @@ pub(crate) fn tools(tools: &[ToolConfig], base: &Path) -> Vec<Check> {
 }
 
 /// Returns whether a program exists: at its path, or in a folder of PATH.
-fn is_there(program: &str, folder: &Path) -> bool {
+pub(super) fn is_there(program: &str, folder: &Path) -> bool {
     if program.contains('/') {
         return folder.join(program).is_file();
     }

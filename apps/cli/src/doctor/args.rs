@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 /// Checks the environment of the program, and suggests remedies.
 ///
-/// Checks the data folder, the store, the port, token and key files, token issuers, the clock, and
-/// the terminal. Writes and deletes one test file in the data folder and one test value in the
+/// Checks the data folder, the store, the port, token and key files, token issuers, upstreams, the
+/// clock, and the terminal. Starts and lists each upstream. Writes and deletes one test file in the data folder and one test value in the
 /// store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::finding::{Finding, Level};
 use super::plan::Plan;
-use super::{auth, files, folder, machine, port, store};
+use super::{auth, files, folder, machine, port, store, upstreams};
 use crate::{
     checks::{self},
     error::{CliError, Kind, Result},
@@ -40,6 +40,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         findings.extend(plan.reach().map(Finding::from));
         if let Some(auth) = config.and_then(|config| config.auth.as_ref()) {
             findings.extend(auth::check(auth).await);
+        }
+        if let Some((file, Ok(config))) = &plan.file {
+            findings.extend(upstreams::check(config, file).await);
         }
         Ok(findings)
     })?);

@@ -50,15 +50,19 @@ fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
             return mistakes.iter().map(failure).collect();
         }
     };
-    let tools = config.tools.len();
+    let mut parts = vec![print::count(config.tools.len(), "tool")];
+    if !config.upstreams.is_empty() {
+        parts.push(print::count(config.upstreams.len(), "upstream"));
+    }
     let mut findings =
-        vec![Finding::ok(FILE, format!("{} has {}", file.display(), print::count(tools, "tool")))];
+        vec![Finding::ok(FILE, format!("{} has {}", file.display(), parts.join(" and ")))];
     let warning = |Mistake { what, remedy }: &Mistake| {
         Finding::warning(FILE, what, remedy.as_deref().unwrap_or("correct the line that is named"))
     };
     findings.extend(config.warnings.iter().map(warning));
     let base = serve::base_of(Some(file));
     findings.extend(checks::tools(&config.tools, &base).into_iter().map(Finding::from));
+    findings.extend(checks::upstreams(config, Some(file)).into_iter().map(Finding::from));
     let skills = config.server.skills.as_ref().map(|folder| checks::skills(&base.join(folder)));
     findings.extend(skills.map(Finding::from));
     findings

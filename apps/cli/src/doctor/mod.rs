@@ -2,8 +2,8 @@
 //!
 //! - `folder`: the data folder and its sockets.
 //! - `store`: the task store. `learned`: learned call timeouts. `port`: the listen address.
-//! - `files`: outlive.toml, tokens, keys. `auth`: token issuers. `machine`: clock, locale,
-//!   terminal.
+//! - `files`: outlive.toml, tokens, keys. `auth`: token issuers. `upstreams`: connects to them.
+//! - `machine`: clock, locale, terminal.
 
 mod args;
 mod auth;
@@ -16,6 +16,7 @@ mod machine;
 mod plan;
 mod port;
 mod store;
+mod upstreams;
 
 pub(crate) use args::Args;
 pub(crate) use command::run;

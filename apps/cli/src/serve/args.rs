@@ -7,6 +7,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   outlive serve                          tools of ./outlive.toml, or a demo if there is none
   outlive serve tools.toml --stdio       for a host that starts its servers
+  outlive serve --upstream 'npx -y @modelcontextprotocol/server-everything'
   outlive serve --listen 0.0.0.0:8000 --token-file callers.txt
   outlive serve --store postgres://outlive@db/outlive
   outlive serve --print-demo > outlive.toml
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) listen: Option<String>,
+    /// MCP server whose tools this server passes on: a command line or a URL; repeatable
+    #[arg(long, value_name = "[NAME=]TARGET")]
+    pub(super) upstream: Vec<String>,
     /// Task store: sqlite:FILE, or postgres://… for several replicas
     #[arg(long, value_name = "URL", env = "OUTLIVE_STORE", hide_env_values = true)]
     pub(super) store: Option<String>,

@@ -21,6 +21,7 @@ use crate::{
 pub(super) struct Hello {
     name: String,
     tools: Vec<(String, String)>,
+    upstreams: Vec<String>,
     file: Option<PathBuf>,
     data: PathBuf,
     store: String,
@@ -46,9 +47,11 @@ impl Hello {
             };
             (tool.name.clone(), task.to_owned())
         };
+        let is_demo = file.is_none() && config.upstreams.is_empty();
         Self {
             name: server.name.clone(),
             tools: tools.iter().map(tool).collect(),
+            upstreams: config.upstreams.iter().map(|upstream| upstream.name.clone()).collect(),
             file: file.map(Path::to_owned),
             data: data.to_owned(),
             store: without_password(store),
@@ -56,7 +59,7 @@ impl Hello {
             auth: auth.clone(),
             public_url: config.public_url(),
             console_path: config.console.path.clone(),
-            example: file.is_none().then_some("release project=shop"),
+            example: is_demo.then_some("release project=shop"),
         }
     }
 
@@ -64,6 +67,7 @@ impl Hello {
         let version = env!("CARGO_PKG_VERSION");
         match &self.file {
             Some(file) => talk!("outlive {version} serves {}", path(file)),
+            None if !self.upstreams.is_empty() => talk!("outlive {version} serves MCP servers"),
             None => {
                 talk!("outlive {version} serves a demo, because this folder has no outlive.toml.");
                 talk!("  to serve your own command:  outlive init");
@@ -73,6 +77,7 @@ impl Hello {
 
     pub(super) fn on_stdio(&self) {
         self.begin();
+        self.say_upstreams();
         talk!("  data   {}", path(&self.data));
     }
 
@@ -86,6 +91,7 @@ impl Hello {
             let line = format!("  {label:<6} {name:<width$}  {}", paint(Paint::Dim, task));
             print::say_painted(line.trim_end());
         }
+        self.say_upstreams();
         talk!("  data   {}", path(&self.data));
         talk!("  store  {}", plain(&self.store));
         if let Some(auth) = &self.auth {
@@ -102,12 +108,28 @@ impl Hello {
             let tools: Vec<&str> = self.tools.iter().map(|(name, _)| name.as_str()).collect();
             let mut said =
                 json!({"url": url, "tools": tools, "data": self.data, "store": self.store});
+            if !self.upstreams.is_empty() {
+                said["upstreams"] = json!(self.upstreams);
+            }
             if console.is_some() {
                 said["console"] = json!(format!("{}{}/", origin_of(url), self.console_path));
             }
             // The server runs even if standard output is closed.
             let _ = print::data(&said.to_string());
         }
+    }
+
+    /// Names the upstreams. Their tools are not known yet.
+    fn say_upstreams(&self) {
+        if self.upstreams.is_empty() {
+            return;
+        }
+        let place = match &self.file {
+            Some(_) => String::new(),
+            None => format!(" --data-dir {}", quoted(&self.data.display().to_string())),
+        };
+        talk!("  upstreams  {}", plain(&self.upstreams.join(", ")));
+        talk!("             their state: outlive upstreams{}", plain(&place));
     }
 
     /// Says where the console is. A link that signs a browser in is shown only on a terminal: agents

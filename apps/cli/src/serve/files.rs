@@ -21,6 +21,6 @@ pub(super) fn raise_limit() {
     }
 }
 
-/// Does nothing: other systems have no such limit.
+/// Does nothing: only Unix limits the open files of a process.
 #[cfg(not(unix))]
 pub(super) fn raise_limit() {}

@@ -2,7 +2,10 @@
 //! command.
 
 use outlive::{
-    server::{Durable, Error, durable::ElicitOutcome},
+    server::{
+        Durable, Error,
+        durable::{ElicitOutcome, IntoKey, Key},
+    },
     wire::RequestedSchema,
 };
 use outlive_jobs::InputLine;
@@ -14,15 +17,15 @@ const MAX_BYTES: usize = 4 << 10;
 
 /// Requests input from the user. Returns the response line for the command.
 ///
-/// `printed` is output that the client cannot read elsewhere before it responds.
+/// `use_of_key` counts the requests with this key so far. `printed` is output that the client cannot
+/// read elsewhere before it responds.
 pub(super) async fn request(
     input: &InputLine,
     cx: &Durable,
-    number: u32,
+    use_of_key: u32,
     printed: Option<&str>,
 ) -> String {
-    // A key is unique in the task, because a late response must not reach a later request.
-    let key = (input.key.as_str(), number);
+    let key = shown_key(&input.key, use_of_key);
     let message = match printed.map(last_lines).filter(|printed| !printed.is_empty()) {
         Some(printed) => format!("{printed}\n\n{}", input.message),
         None => input.message.clone(),
@@ -39,6 +42,15 @@ pub(super) async fn request(
         },
     };
     response(input, reply)
+}
+
+/// Returns the key that clients and models see: the command's own key, with a number if the command
+/// uses it again. A late response must not reach a later request.
+fn shown_key(key: &str, use_of_key: u32) -> Key {
+    match use_of_key {
+        1 => key.into_key(),
+        _ => (key, use_of_key).into_key(),
+    }
 }
 
 fn response(input: &InputLine, reply: Result<ElicitOutcome<Map<String, Json>>, Error>) -> String {
@@ -112,7 +124,7 @@ fn last_lines(printed: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{InputLine, MAX_BYTES, MAX_LINES, last_lines, response, schema};
+    use super::{InputLine, MAX_BYTES, MAX_LINES, last_lines, response, schema, shown_key};
 
     fn input(request: Value) -> InputLine {
         serde_json::from_value(request).expect("is an input request")
@@ -129,6 +141,13 @@ mod tests {
         let fields = json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}});
         let asked = input(json!({"input": "go", "message": "Go?", "fields": fields}));
         assert_eq!(schema(&asked).expect("is a form").required, Some(vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn key_has_a_number_only_if_it_is_used_again() {
+        let shown = |key, use_of_key| shown_key(key, use_of_key).into_string();
+        assert_eq!((shown("go", 1), shown("go", 2)), ("go".to_owned(), "go/2".to_owned()));
+        assert_ne!(shown("go/2", 1), shown("go", 2), "the slash of a key is escaped");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::{
 pub(crate) fn data_folder(args: &Args, file: Option<&Path>) -> Result<PathBuf> {
     let folder = match &args.data_dir {
         Some(data) => data.clone(),
+        None if file.is_none() && !args.upstream.is_empty() => paths::of_upstreams(&args.upstream)?,
         None => paths::of_server(file)?,
     };
     paths::make_private(&folder).map_err(|error| unusable(&folder, &error))?;

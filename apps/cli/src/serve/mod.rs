@@ -7,6 +7,8 @@
 //!
 //! - `config`: the configuration file. `reload`: reloads it when it changes.
 //! - `command`: one tool. `input`: its input requests. `text`: its output as text.
+//! - `upstreams`, `upstream_settings`: the gateway. `named_upstreams`: those of the command line.
+//! - `upstream_requests`, `upstream_replies`: requests of `outlive upstreams`.
 //! - `command_pool`, `places`, `janitor`, `host_liveness`: state that all commands share.
 //! - `notify`, `notify_command`: receivers of notifications. `console`: the pages for people.
 //! - `pages`: /healthz, /readyz, /metrics. `metrics`: a listener for /metrics. `banner`: messages
@@ -25,6 +27,7 @@ mod input;
 mod janitor;
 mod location;
 mod metrics;
+mod named_upstreams;
 mod notify;
 mod notify_command;
 mod pages;
@@ -34,8 +37,15 @@ mod secrets;
 mod start;
 mod text;
 mod tools;
+mod upstream_replies;
+mod upstream_requests;
+mod upstream_settings;
+mod upstreams;
 
 pub(crate) use self::places::Label;
 pub(crate) use args::Args;
 pub(crate) use location::{base_of, seal_key_file};
 pub(crate) use start::run;
+pub(crate) use upstream_requests::{UpstreamReply, UpstreamRequest, send};
+pub(crate) use upstream_settings::Sources;
+pub(crate) use upstreams::STATUS_FILE;

@@ -13,6 +13,7 @@ use super::{
     base_of,
     config::{self, Config},
     tools::{Changed, Tools},
+    upstreams::Upstreams,
 };
 use crate::{
     checks::{self, Check},
@@ -25,6 +26,8 @@ use crate::{
 /// containers.
 const LOOK: Duration = Duration::from_secs(1);
 
+const UNCHANGED: &str = "tools and upstreams are unchanged";
+
 /// Modification time and size of the file, which change when the file is written or replaced.
 #[derive(PartialEq, Eq)]
 struct Stamp(Option<SystemTime>, u64);
@@ -36,13 +39,29 @@ impl Stamp {
     }
 }
 
-/// Keeps the tools of a server in sync with the file, until dropped. `check_people` checks the people
-/// whom the file names.
+/// Parts of a running server that follow the file.
+pub(super) struct Served {
+    pub(super) server: Server,
+    pub(super) tools: Tools,
+    pub(super) upstreams: Upstreams,
+}
+
+impl Served {
+    /// Applies a configuration. An error changes nothing.
+    fn update(&mut self, config: Config) -> Result<Changed, String> {
+        let upstreams = self.upstreams.reload(&config)?;
+        let tools = self.tools.update(&self.server, config.tools);
+        let tools = tools.map_err(|error| error.to_string())?;
+        Ok(Changed { upstreams, ..tools })
+    }
+}
+
+/// Keeps the tools and upstreams of a server in sync with the file, until dropped. `check_people`
+/// checks the people whom the file names.
 pub(super) async fn follow(
     path: PathBuf,
     check_people: impl Fn(&Config) -> Vec<Check>,
-    server: Server,
-    mut tools: Tools,
+    mut served: Served,
 ) {
     let mut seen = Stamp::of(&path);
     let mut looks = interval(LOOK);
@@ -58,23 +77,25 @@ pub(super) async fn follow(
         match config::load(&path) {
             Err(mistakes) => {
                 CliError::from(mistakes).tell();
-                talk!("  the tools are unchanged");
+                talk!("  {UNCHANGED}");
             }
             Ok(config) => {
                 config.warnings.iter().for_each(checks::warn);
                 // These checks are never fatal: a tool that cannot run fails when it is called.
                 let _ = checks::admit(checks::tools(&config.tools, &base_of(Some(&path))));
+                let _ = checks::admit(checks::upstreams(&config, Some(&path)));
                 // Unknown people could not approve the calls of their tools.
                 if let Err(error) = checks::admit(check_people(&config)) {
                     error.tell();
-                    talk!("  the tools are unchanged");
+                    talk!("  {UNCHANGED}");
                     continue;
                 }
-                match tools.update(&server, config.tools) {
+                match served.update(config) {
                     Ok(changed) => tell(&path, &changed),
                     Err(error) => {
                         let what = format!("{}: {error}", path.display());
                         talk!("{}", print::hanging("error: ", "       ", &what));
+                        talk!("  {UNCHANGED}");
                     }
                 }
             }
@@ -84,8 +105,12 @@ pub(super) async fn follow(
 
 fn tell(path: &Path, changed: &Changed) {
     let path = plain(&path.display().to_string());
-    let parts =
-        [("new", &changed.added), ("changed", &changed.replaced), ("removed", &changed.removed)];
+    let parts = [
+        ("new", &changed.added),
+        ("changed", &changed.replaced),
+        ("removed", &changed.removed),
+        ("upstreams", &changed.upstreams),
+    ];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(_, names)| !names.is_empty())
@@ -93,7 +118,7 @@ fn tell(path: &Path, changed: &Changed) {
         .collect();
     if parts.is_empty() {
         talk!(
-            "{path} changed, but the tools did not; restart the server to apply changes to other sections"
+            "{path} changed, but its tools and upstreams did not; restart the server to apply changes to other sections"
         );
     } else {
         talk!("reloaded {path}; {}", plain(&parts.join("; ")));

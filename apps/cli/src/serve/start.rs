@@ -5,7 +5,10 @@ use super::background::in_background;
 use super::location::{
     base_of, data_folder, is_shared, open_store, seal_key_file, store_url, unusable,
 };
-use super::{banner, config, console, files, janitor, metrics, pages, reload, secrets};
+use super::{
+    banner, config, console, files, janitor, metrics, named_upstreams, pages, reload, secrets,
+    upstream_replies,
+};
 use crate::serve::{
     banner::Hello,
     command_pool::Runner,
@@ -14,6 +17,7 @@ use crate::serve::{
     notify::add_receivers,
     pages::Numbers,
     tools::Tools,
+    upstreams::{Surroundings, Upstreams},
 };
 use crate::{
     checks::{self, Check},
@@ -27,7 +31,7 @@ use outlive::{
         skills::Skills,
         tasks::{ResponseMode, TaskConfig},
     },
-    store::{PeopleStore, Store},
+    store::{KeyValueStore, PeopleStore, Store},
 };
 use std::{
     io,
@@ -59,7 +63,8 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let file = file_of(&args);
     let config = match &file {
         Some(file) => config::load(file)?,
-        None => config::demo(),
+        None if args.upstream.is_empty() => config::demo(),
+        None => config::without_tools(),
     };
     let config = with_flags(config, &args)?;
     let data = data_folder(&args, file.as_deref())?;
@@ -77,14 +82,24 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let runner = Arc::new(runner);
     let hello = Hello::new(&config, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
-    let built = build(&config, &mut tools, people, &data, file.as_deref(), !args.stdio)?;
+    let surroundings = Surroundings {
+        store: Arc::clone(&people) as Arc<dyn KeyValueStore>,
+        data: data.clone(),
+        is_http: !args.stdio,
+    };
+    let upstreams = Upstreams::new(&config, file.as_deref(), &args.upstream, surroundings)?;
+    let built =
+        build(&config, &mut tools, &upstreams, people, &data, file.as_deref(), !args.stdio)?;
+    upstreams.start(&built);
+    let requests = upstream_replies::serve(data.clone(), upstreams.clone());
+    let _replying = (!args.stdio && !config.upstreams.is_empty()).then(|| in_background(requests));
 
     let _living = shared.map(|store| in_background(host.live(store, replica_timeout)));
     let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
     let (stdio, token_file) = (args.stdio, config.server.token_file.clone());
     let people = move |config: &Config| people_checks(config, stdio, token_file.as_deref());
-    let _reloading =
-        file.map(|file| in_background(reload::follow(file, people, built.clone(), tools)));
+    let served = reload::Served { server: built.clone(), tools, upstreams: upstreams.clone() };
+    let _reloading = file.map(|file| in_background(reload::follow(file, people, served)));
 
     if args.stdio {
         hello.on_stdio();
@@ -92,6 +107,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     } else {
         serve_http(&config, built, store, &hello, args.json).await?;
     }
+    upstreams.shutdown().await;
     runner.settled().await;
     banner::goodbye(&runner);
     Ok(())
@@ -101,6 +117,7 @@ pub(super) async fn serve(args: Args) -> Result<()> {
 fn build(
     config: &Config,
     tools: &mut Tools,
+    upstreams: &Upstreams,
     people: Arc<dyn PeopleStore>,
     data: &Path,
     file: Option<&Path>,
@@ -120,7 +137,8 @@ fn build(
     }
     let builder = with_skills(builder, config.server.skills.as_deref(), &base)?;
     let builder = add_receivers(builder, &config.notify, &base, public_url)?;
-    tools.build(builder, config.tools.clone()).build().map_err(CliError::usage)
+    let builder = upstreams.attach(tools.build(builder, config.tools.clone()));
+    builder.build().map_err(CliError::usage)
 }
 
 /// Serves HTTP until the server is stopped.
@@ -179,6 +197,7 @@ pub(super) fn check(
     let mut all = checks::data_folder(data);
     all.extend(checks::store_file(store));
     all.extend(checks::tools(&config.tools, &base_of(file)));
+    all.extend(checks::upstreams(config, file));
     all.extend(server.skills.as_ref().map(|folder| checks::skills(&base_of(file).join(folder))));
     all.extend(people_checks(config, stdio, server.token_file.as_deref()));
     if !stdio {
@@ -227,6 +246,7 @@ pub(super) fn with_flags(mut config: Config, args: &Args) -> Result<Config> {
     if args.store.is_some() {
         config.tasks.store.clone_from(&args.store);
     }
+    named_upstreams::add(&mut config, &args.upstream)?;
     Ok(config)
 }
 

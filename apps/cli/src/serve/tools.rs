@@ -30,6 +30,8 @@ pub(super) struct Changed {
     pub(super) added: Vec<String>,
     pub(super) replaced: Vec<String>,
     pub(super) removed: Vec<String>,
+    /// Upstreams that are new, changed or removed.
+    pub(super) upstreams: Vec<String>,
 }
 
 impl Tools {
@@ -93,14 +95,15 @@ impl Tools {
         if let Some(title) = &config.title {
             tool = tool.title(title);
         }
-        let (shown, tagged) = (config.clone(), config.clone());
+        let shown = config.clone();
         tool = config
             .policy
             .apply(tool)
             .definition(config.definition())
             .command_words(move |arguments| shown.words(arguments));
         if !config.policy.tags.is_empty() {
-            tool = tool.tags(move |arguments| tagged.tags(arguments));
+            let tags = config.policy.tags.clone();
+            tool = tool.tags(move |arguments| tags.fill(arguments));
         }
         match &config.output {
             Output::Text => tool = tool.streams_content(),

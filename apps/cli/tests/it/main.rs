@@ -10,3 +10,4 @@ mod first_steps; // `outlive init` and `outlive connect`
 #[cfg(target_os = "linux")]
 mod serve; // `outlive serve`, its file and its commands; finds leftover processes in /proc
 mod store; // `outlive store`
+mod upstreams; // `outlive upstreams` without a server

@@ -1,7 +1,12 @@
 //! Follows a command to its exit: its lines become the result, its input requests go to the user,
 //! and its standard error becomes the status message.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use outlive::server::{CallToolResult, ContentBlock, Durable, Error, Result};
 use outlive_jobs::{Event, Exit, How, InputLine, Job};
@@ -105,7 +110,10 @@ enum Asked {
 
 /// An input request, and the output to show above it.
 struct Input {
+    /// Number of the request in its job.
     number: u32,
+    /// Number of requests with this key so far, including this one.
+    use_of_key: u32,
     request: InputLine,
     /// Output before the request, if the client cannot read it elsewhere in time.
     printed: Option<String>,
@@ -122,10 +130,10 @@ async fn respond(
     input: Input,
 ) -> Result<Asked> {
     let mut waiting = VecDeque::from([input]);
-    while let Some(Input { number, request, printed }) = waiting.pop_front() {
+    while let Some(Input { number, use_of_key, request, printed }) = waiting.pop_front() {
         attendance.asks(true)?;
         let line = {
-            let mut put = pin!(input::request(&request, inputs, number, printed.as_deref()));
+            let mut put = pin!(input::request(&request, inputs, use_of_key, printed.as_deref()));
             loop {
                 let event = tokio::select! {
                     biased;
@@ -159,6 +167,8 @@ struct Gathered<'c> {
     held: Option<Held>,
     /// Output since the last input request, for clients that can read it only above the next one.
     printed: Option<String>,
+    /// Number of input requests with each key.
+    uses_of_keys: HashMap<String, u32>,
     decoder: Decoder,
     /// Whether the last piece ended inside a line.
     in_line: bool,
@@ -169,7 +179,8 @@ impl<'c> Gathered<'c> {
         let whole = matches!(config.output, Output::Json { .. });
         let held = (whole || run.task_id().is_none()).then(Held::default);
         let printed = config.asks.then(String::new);
-        Self { config, held, printed, decoder: Decoder::default(), in_line: false }
+        let (uses_of_keys, decoder) = (HashMap::new(), Decoder::default());
+        Self { config, held, printed, uses_of_keys, decoder, in_line: false }
     }
 
     /// Returns whether lines are held that a task could emit.
@@ -200,7 +211,9 @@ impl<'c> Gathered<'c> {
                 self.let_go(run).await?;
                 let is_read = self.held.is_none() && reads_segments(run);
                 let printed = self.printed.replace(String::new()).filter(|_| !is_read);
-                return Ok(Some(Input { number, request, printed }));
+                let uses = self.uses_of_keys.entry(request.key.clone()).or_default();
+                *uses += 1;
+                return Ok(Some(Input { number, use_of_key: *uses, request, printed }));
             }
             Event::Exit(_) => {}
         }

@@ -70,8 +70,10 @@ impl Command {
                 attempt += 1;
                 continue;
             }
-            // Clients see the keys of input requests, so those of the first attempt have no prefix.
-            let inputs = if attempt == 1 { &cx } else { &run };
+            // Clients and models see the keys of input requests, so those of the first attempt have
+            // no prefix.
+            let reruns = (attempt > 1).then(|| cx.scope(("rerun", attempt)));
+            let inputs = reruns.as_ref().unwrap_or(&cx);
             let why = match self.attempt(&run, inputs, &spec, &label).await? {
                 Ended::Result(result) => return result,
                 Ended::Lost(why) => why,

@@ -19,6 +19,17 @@ const SECTION: &str = "tools.NAME.approve";
 const EXAMPLE: &str =
     "write approve = \"caller\", [\"ada\"] or { by = [\"ada\", \"ben\"], count = 2 }";
 
+/// Arguments of the calls that a rule covers.
+#[derive(Clone, Copy)]
+pub(super) enum RuleArguments<'a> {
+    /// Those of one tool.
+    Known(&'a [Argument]),
+    /// Those of one tool of an upstream, which alone knows them.
+    OfUpstream,
+    /// Those of several tools.
+    Several,
+}
+
 /// Rule for the approval of calls. An absent key has the default of the library.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApproveConfig {
@@ -45,12 +56,11 @@ pub(crate) enum Deciders {
 }
 
 impl ApproveConfig {
-    /// Reads the rule of a key, and reports mistakes. `arguments` are those of its tool; `None` for
-    /// a rule of several tools.
+    /// Reads the rule of a key, and reports mistakes.
     pub(super) fn read(
         section: &mut Section<'_>,
         key: &'static str,
-        arguments: Option<&[Argument]>,
+        arguments: RuleArguments<'_>,
         asked: &mut Asked,
     ) -> Result<Option<Self>> {
         // The documentation test needs the keys of this table even if the file has no such table.
@@ -128,7 +138,7 @@ impl ApproveConfig {
     }
 }
 
-fn rule(value: Value<'_>, arguments: Option<&[Argument]>) -> Result<ApproveConfig> {
+fn rule(value: Value<'_>, arguments: RuleArguments<'_>) -> Result<ApproveConfig> {
     let line = value.line;
     let config = if value.is_table() {
         let mut section = value.section()?;
@@ -157,7 +167,7 @@ fn default_rule(audience: Deciders) -> ApproveConfig {
 }
 
 /// Reads the table form of a rule.
-fn table(section: &mut Section<'_>, arguments: Option<&[Argument]>) -> Result<ApproveConfig> {
+fn table(section: &mut Section<'_>, arguments: RuleArguments<'_>) -> Result<ApproveConfig> {
     let time = |span: Option<Span>| span.map(|Span(span)| span);
     let names = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
     let by = section.take_as("by", json!({"anyOf": [{"const": "caller"}, names]}));
@@ -231,15 +241,15 @@ fn deciders(value: Value<'_>) -> Result<Deciders> {
 /// Reads the conditions on arguments.
 fn when(
     section: &mut Section<'_>,
-    arguments: Option<&[Argument]>,
+    arguments: RuleArguments<'_>,
 ) -> Result<Vec<(String, Vec<Json>)>> {
     let values =
         json!({"type": "object", "additionalProperties": {"type": "array", "minItems": 1}});
     let Some(value) = section.take_as("when", values) else { return Ok(Vec::new()) };
-    let Some(arguments) = arguments else {
+    if let RuleArguments::Several = arguments {
         let what = "`when` names arguments of one tool, but this rule covers several";
         return Err(Problem::at(value.line, what).remedy("set `approve` with `when` in the tool"));
-    };
+    }
     let mut conditions = Vec::new();
     for (name, value) in value.section()?.entries() {
         if let Some(values) = section.attempt(|_| condition(&name, value, arguments)) {
@@ -249,16 +259,11 @@ fn when(
     Ok(conditions)
 }
 
-fn condition(name: &str, value: Value<'_>, arguments: &[Argument]) -> Result<Vec<Json>> {
+fn condition(name: &str, value: Value<'_>, arguments: RuleArguments<'_>) -> Result<Vec<Json>> {
     let line = value.line;
-    let Some(argument) = arguments.iter().find(|argument| argument.name == name) else {
-        let known: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
-        let what = format!("`when` has a condition on the argument `{name}`, which does not exist");
-        return Err(Problem::at(line, what).remedy(match (nearest(name, &known), &known[..]) {
-            (Some(meant), _) => format!("write `{meant}`"),
-            (None, []) => "add the argument to the tool, or remove the condition".to_owned(),
-            (None, known) => format!("use one of: {}", known.join(", ")),
-        }));
+    let argument = match arguments {
+        RuleArguments::Known(arguments) => Some(argument(name, line, arguments)?),
+        RuleArguments::OfUpstream | RuleArguments::Several => None,
     };
     if !value.is_array() {
         return Err(value.unfit("an array of values, such as [\"prod\"]"));
@@ -269,10 +274,23 @@ fn condition(name: &str, value: Value<'_>, arguments: &[Argument]) -> Result<Vec
         return Err(Problem::at(line, what).remedy("list values, or remove the condition"));
     }
     for value in &values {
-        if let Err(reason) = argument.check(value) {
+        if let Some(Err(reason)) = argument.map(|argument| argument.check(value)) {
             let what = format!("the argument `{name}` is never {value}: {reason}");
             return Err(Problem::at(line, what).remedy("list values that a caller can send"));
         }
     }
     Ok(values)
+}
+
+/// Finds the argument of a condition.
+fn argument<'a>(name: &str, line: usize, arguments: &'a [Argument]) -> Result<&'a Argument> {
+    arguments.iter().find(|argument| argument.name == name).ok_or_else(|| {
+        let known: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
+        let what = format!("`when` has a condition on the argument `{name}`, which does not exist");
+        Problem::at(line, what).remedy(match (nearest(name, &known), &known[..]) {
+            (Some(meant), _) => format!("write `{meant}`"),
+            (None, []) => "add the argument to the tool, or remove the condition".to_owned(),
+            (None, known) => format!("use one of: {}", known.join(", ")),
+        })
+    })
 }

@@ -65,6 +65,19 @@ impl Argument {
         argument
     }
 
+    /// Creates an argument whose type only an upstream knows.
+    pub(super) fn of_upstream(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: Kind::Text,
+            required: false,
+            default: None,
+            may_begin_with_dash: true,
+            line: 0,
+            schema: Map::new(),
+        }
+    }
+
     fn fill(&mut self, value: Value<'_>, asked: &mut Asked) -> Result<()> {
         let mut section = value.section()?;
         if !is_argument_name(&self.name) {

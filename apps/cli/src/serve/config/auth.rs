@@ -13,7 +13,6 @@ use super::{
     proxy::{ProxyConfig, proxy},
     reader::{At, Problem, Result as Read, Section},
     scopes::scopes,
-    tool::ToolConfig,
 };
 use crate::error::{CliError, Result};
 
@@ -156,14 +155,17 @@ impl AuthConfig {
         })
     }
 
-    /// Returns a tool and a scope that it requires but no user can get. Issuers other than the
-    /// proxy may grant any scope.
-    pub(super) fn ungranted<'t>(&self, tools: &'t [ToolConfig]) -> Option<(&'t str, &'t str)> {
+    /// Returns a tool and a scope that it requires but no user can get. `tools` have names and
+    /// scopes. Issuers other than the proxy may grant any scope.
+    pub(super) fn ungranted<'t>(
+        &self,
+        mut tools: impl Iterator<Item = (&'t str, &'t [String])>,
+    ) -> Option<(&'t str, &'t str)> {
         let proxy = self.proxy.as_ref().filter(|_| self.issuers.is_empty())?;
         let is_given = |scope: &String| self.scopes.contains(scope) || proxy.grants(scope);
-        tools.iter().find_map(|tool| {
-            let scope = tool.policy.scopes.iter().find(|scope| !is_given(scope))?;
-            Some((tool.name.as_str(), scope.as_str()))
+        tools.find_map(|(tool, scopes)| {
+            let scope = scopes.iter().find(|scope| !is_given(scope))?;
+            Some((tool, scope.as_str()))
         })
     }
 

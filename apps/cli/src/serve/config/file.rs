@@ -1,12 +1,13 @@
 //! The file as a whole.
 
-use super::approve::ApproveConfig;
+use super::approve::{ApproveConfig, RuleArguments};
 use super::asked::Asked;
 use super::auth;
 use super::auth::AuthConfig;
 use super::console::{ConsoleConfig, console};
+use super::gateway::gateway;
 use super::hosts::{HostsConfig, hosts, results};
-use super::notify::{self, NotifyConfig};
+use super::notify::{self, KnownTools, NotifyConfig};
 use super::problem::Problems;
 use super::problem::{Mistake, Mistakes};
 use super::public_url::origin;
@@ -14,7 +15,10 @@ use super::reader::{Problem, Result as Read, Section};
 use super::server::{ServerConfig, is_loopback, server};
 use super::tasks::{TasksConfig, tasks};
 use super::tool::ToolConfig;
+use super::upstream::{UpstreamConfig, upstreams};
+use super::upstream_tool::UpstreamToolConfig;
 use outlive::server::hosts::{AnswerBy, Results};
+use outlive_gateway::GatewaySettings;
 use std::{fs, path::Path};
 
 /// A file, parsed and validated.
@@ -26,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) hosts: HostsConfig,
     pub(crate) results: Results,
     pub(crate) tools: Vec<ToolConfig>,
+    pub(crate) upstreams: Vec<UpstreamConfig>,
+    pub(crate) gateway: GatewaySettings,
     pub(crate) notify: Vec<NotifyConfig>,
     /// Rule for destructive tools without a rule of their own.
     pub(crate) approve_destructive: Option<ApproveConfig>,
@@ -56,12 +62,25 @@ impl Config {
     }
 
     /// Returns every rule for the approval of calls, with the place that has it.
-    pub(crate) fn approval_rules(&self) -> Vec<(String, &ApproveConfig)> {
+    pub(crate) fn approval_rules<'c>(&'c self) -> Vec<(String, &'c ApproveConfig)> {
         let of_tool = |tool: &ToolConfig| format!("`approve` of the tool `{}`", tool.name);
         let tools = self.tools.iter();
         let rules = tools.filter_map(|tool| Some((of_tool(tool), tool.policy.approve.as_ref()?)));
+        let of_upstream = |(name, tool, config): (&str, &str, &'c UpstreamToolConfig)| {
+            let place = format!("`approve` of the tool `{tool}` of the upstream `{name}`");
+            Some((place, config.policy.approve.as_ref()?))
+        };
+        let rules = rules.chain(self.upstream_tools().filter_map(of_upstream));
         let shared = self.approve_destructive.as_ref();
         rules.chain(shared.map(|rule| ("`destructive` of [approvals]".to_owned(), rule))).collect()
+    }
+
+    /// Returns the settings of all tools of upstreams: upstream, tool, settings.
+    fn upstream_tools(&self) -> impl Iterator<Item = (&str, &str, &UpstreamToolConfig)> {
+        self.upstreams.iter().flat_map(|upstream| {
+            let tools = upstream.tools.iter();
+            tools.map(|(tool, config)| (upstream.name.as_str(), tool.as_str(), config))
+        })
     }
 
     /// Returns whether the answer page is needed: for answers of clients, or for links of people.
@@ -73,7 +92,13 @@ impl Config {
     pub(crate) fn has_links(&self) -> bool {
         let has = |answers: &[AnswerBy]| answers.contains(&AnswerBy::Link);
         let of_tool = |tool: &ToolConfig| tool.policy.answers.as_deref().is_some_and(has);
-        self.hosts.hosts.is_some() && (has(&self.hosts.answers) || self.tools.iter().any(of_tool))
+        let of_upstream = |(_, _, tool): (&str, &str, &UpstreamToolConfig)| {
+            tool.policy.answers.as_deref().is_some_and(has)
+        };
+        self.hosts.hosts.is_some()
+            && (has(&self.hosts.answers)
+                || self.tools.iter().any(of_tool)
+                || self.upstream_tools().any(of_upstream))
     }
 }
 
@@ -107,6 +132,11 @@ pub(crate) fn load(path: &Path) -> Result<Config, Mistakes> {
 /// Returns the demo, which is served without a file.
 pub(crate) fn demo() -> Config {
     parse(DEMO).expect("the demo is checked by the tests")
+}
+
+/// Returns a configuration without tools and upstreams, for those of the command line.
+pub(crate) fn without_tools() -> Config {
+    Config { tools: Vec::new(), ..demo() }
 }
 
 pub(super) fn parse(text: &str) -> Result<Config, Problems> {
@@ -145,16 +175,15 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
     let hosts = hosts(table, asked)?;
     let table = file.section("results")?;
     let results = results(table, asked)?;
-    let tools = tools(file, has_auth, asked)?;
-    if let Some(auth) = &auth
-        && let Some((tool, scope)) = auth.ungranted(&tools)
-    {
-        let what =
-            format!("the tool `{tool}` requires the scope `{scope}`, but no user can get it");
-        file.report(Problem::at(line, what).remedy(format_args!(
-            "add \"{scope}\" = {{ groups = [\"ops\"] }} or \"{scope}\" = \"all\" to [auth.proxy.grants]"
-        )));
+    let upstreams = upstreams(file, has_auth, asked)?;
+    let table = file.section("gateway")?;
+    let (gateway, gateway_line) = gateway(table, asked)?;
+    if let (Some(line), true) = (gateway_line, upstreams.is_empty()) {
+        let what = "[gateway] has no effect, because the file has no upstreams";
+        file.report(Problem::at(line, what).remedy("add [upstreams.NAME]").warning());
     }
+    let tools = tools(file, has_auth, !upstreams.is_empty(), asked)?;
+    check_scopes(file, line, auth.as_ref(), &tools, &upstreams);
     let approve_destructive = approvals(file, asked)?;
     let table = file.section("console")?;
     let console = console(table, has_auth, asked)?;
@@ -166,14 +195,36 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
         hosts,
         results,
         tools,
+        upstreams,
+        gateway,
         notify,
         approve_destructive,
         console,
         warnings,
     };
-    config.notify = notify::notify(file, &config.tools, config.base_url().is_some(), asked)?;
+    let known = KnownTools { tools: &config.tools, upstreams: &config.upstreams };
+    config.notify = notify::notify(file, known, config.base_url().is_some(), asked)?;
     check_links(file, &config);
     Ok(config)
+}
+
+/// Reports scopes that no token can have.
+fn check_scopes(
+    file: &Section<'_>,
+    line: usize,
+    auth: Option<&AuthConfig>,
+    tools: &[ToolConfig],
+    upstreams: &[UpstreamConfig],
+) {
+    let of_tools = tools.iter().map(|tool| (tool.name.as_str(), tool.policy.scopes.as_slice()));
+    let needed = || of_tools.clone().chain(upstreams.iter().flat_map(UpstreamConfig::scopes));
+    if let Some((tool, scope)) = auth.and_then(|auth| auth.ungranted(needed())) {
+        let what =
+            format!("the tool `{tool}` requires the scope `{scope}`, but no user can get it");
+        file.report(Problem::at(line, what).remedy(format_args!(
+            "add \"{scope}\" = {{ groups = [\"ops\"] }} or \"{scope}\" = \"all\" to [auth.proxy.grants]"
+        )));
+    }
 }
 
 /// Reports links without the address of the server.
@@ -196,7 +247,7 @@ fn check_links(file: &Section<'_>, config: &Config) {
 /// Reads `[approvals]`.
 fn approvals(file: &mut Section<'_>, asked: &mut Asked) -> Read<Option<ApproveConfig>> {
     let mut section = file.section("approvals")?.unwrap_or_else(Section::empty);
-    let rule = ApproveConfig::read(&mut section, "destructive", None, asked)?;
+    let rule = ApproveConfig::read(&mut section, "destructive", RuleArguments::Several, asked)?;
     asked.note("approvals", section.finish()?);
     Ok(rule)
 }
@@ -204,15 +255,20 @@ fn approvals(file: &mut Section<'_>, asked: &mut Asked) -> Read<Option<ApproveCo
 pub(super) fn tools(
     file: &mut Section<'_>,
     has_auth: bool,
+    has_upstreams: bool,
     asked: &mut Asked,
 ) -> Read<Vec<ToolConfig>> {
-    const EXAMPLE: &str = "add [tools.NAME] with a description and a command";
+    const EXAMPLE: &str =
+        "add [tools.NAME] with a description and a command, or [upstreams.NAME] with an MCP server";
     let Some(section) = file.section("tools")? else {
+        if has_upstreams {
+            return Ok(Vec::new());
+        }
         return Err(Problem::at(1, "the file has no tools").remedy(EXAMPLE));
     };
     let line = section.line;
     let entries = section.entries();
-    if entries.is_empty() {
+    if entries.is_empty() && !has_upstreams {
         file.report(Problem::at(line, "[tools] is empty").remedy(EXAMPLE));
     }
     let mut tools = Vec::new();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     asked::Asked,
-    policy::{Answer, repeat},
+    policy_keys::{Answer, repeat},
     reader::{At, Problem, Read, Result, Section, Value},
     units::{Bytes, Span, in_words},
 };

@@ -5,7 +5,9 @@
 //! - `notify`: receivers of notifications. `public_url`: the address for links to the server.
 //! - `units`: durations and byte sizes. `limits`: limits of callers.
 //! - `proxy`: the identity provider behind the authorization proxy. `grants`: scopes of its users.
-//! - `tool`: a tool. `policy`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
+//! - `upstream`, `upstream_target`, `upstream_tool`: MCP servers behind this one. `gateway`: settings of all
+//!   of them. `reference`: values in variables and files.
+//! - `tool`: a tool. `policy`, `policy_keys`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
 //! - `approve`: who decides about which calls. `tags`: tags of tasks. `scopes`: scopes of tokens.
 //! - `trial`: validation of schemas by the server. `asked`: all known keys.
 
@@ -15,15 +17,18 @@ mod asked;
 mod auth;
 mod console;
 mod file;
+mod gateway;
 mod grants;
 mod hosts;
 mod limits;
 mod notify;
 mod policy;
+mod policy_keys;
 mod problem;
 mod proxy;
 mod public_url;
 mod reader;
+mod reference;
 mod scopes;
 mod server;
 mod tags;
@@ -34,16 +39,23 @@ mod tests;
 mod tool;
 mod trial;
 mod units;
+mod upstream;
+mod upstream_target;
+mod upstream_tool;
 
 pub(crate) use approve::ApproveConfig;
 pub(crate) use argument::is_argument_name;
 pub(crate) use auth::{AuthConfig, Check};
 pub(crate) use console::ConsoleConfig;
-pub(crate) use file::{Config, DEMO, SCHEMA, demo, load};
+pub(crate) use file::{Config, DEMO, SCHEMA, demo, load, without_tools};
 pub(crate) use notify::{NotifyConfig, Receiver};
-pub(crate) use policy::{OnCrash, TaskMode};
+pub(crate) use policy_keys::{OnCrash, PolicyKeys, TaskMode};
 pub(crate) use problem::{Mistake, Mistakes};
+pub(crate) use reference::Reference;
 pub(crate) use server::{LISTEN, MAX_WAITING_JOBS, ServerConfig, is_address, is_loopback};
 pub(crate) use tasks::TasksConfig;
 pub(crate) use tool::{Output, Ready, ToolConfig};
 pub(crate) use units::in_words;
+pub(crate) use upstream::{UpstreamConfig, is_upstream_name};
+pub(crate) use upstream_target::{CommandTarget, UpstreamTarget, UrlTarget};
+pub(crate) use upstream_tool::UpstreamToolConfig;

@@ -8,6 +8,7 @@ use super::{
     public_url::origin,
     reader::{At, Problem, Read, Result, Section, Value, nearest},
     tool::ToolConfig,
+    upstream::UpstreamConfig,
 };
 
 /// `[notify.NAME]`.
@@ -53,10 +54,28 @@ impl Read for Event {
 
 const EXAMPLE: &str = "set url = \"https://…\" and secret_env, or command = [\"program\"]";
 
+/// Names of the tools that the server has. Only an upstream knows the names of its tools.
+#[derive(Clone, Copy)]
+pub(super) struct KnownTools<'a> {
+    pub(super) tools: &'a [ToolConfig],
+    pub(super) upstreams: &'a [UpstreamConfig],
+}
+
+impl KnownTools<'_> {
+    /// Returns whether the server can have a tool.
+    fn may_have(self, name: &str) -> bool {
+        let of_upstream = |upstream: &UpstreamConfig| match upstream.shown_prefix() {
+            "" => true,
+            prefix => name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with("__")),
+        };
+        self.tools.iter().any(|tool| tool.name == name) || self.upstreams.iter().any(of_upstream)
+    }
+}
+
 /// Reads `[notify]`. `has_url` says whether links to this server have an address.
 pub(super) fn notify(
     file: &mut Section<'_>,
-    tools: &[ToolConfig],
+    tools: KnownTools<'_>,
     has_url: bool,
     asked: &mut Asked,
 ) -> Result<Vec<NotifyConfig>> {
@@ -94,7 +113,7 @@ fn check_name(name: &str, line: usize) -> Result<()> {
 fn target(
     name: String,
     section: &mut Section<'_>,
-    tools: &[ToolConfig],
+    tools: KnownTools<'_>,
     has_url: bool,
 ) -> Result<NotifyConfig> {
     let format = [("standard", Format::Standard), ("text", Format::Text)];
@@ -130,7 +149,7 @@ fn links(section: &mut Section<'_>, has_url: bool) -> Result<bool> {
 }
 
 /// Reads the tools whose tasks are reported. Each must be a tool of the file.
-fn known_tools(section: &mut Section<'_>, tools: &[ToolConfig]) -> Result<Option<Vec<String>>> {
+fn known_tools(section: &mut Section<'_>, tools: KnownTools<'_>) -> Result<Option<Vec<String>>> {
     let Some(At { value, line: first }) = section.read::<At<Vec<At<String>>>>("tools")? else {
         return Ok(None);
     };
@@ -138,9 +157,9 @@ fn known_tools(section: &mut Section<'_>, tools: &[ToolConfig]) -> Result<Option
         let what = "`tools` is empty, so the receiver would get no message";
         section.report(Problem::at(first, what).remedy("name a tool, or remove `tools` for all"));
     }
-    let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let known: Vec<&str> = tools.tools.iter().map(|tool| tool.name.as_str()).collect();
     for At { value: name, line } in &value {
-        if !known.contains(&name.as_str()) {
+        if !tools.may_have(name) {
             let problem = Problem::at(*line, format_args!("the file has no tool `{name}`"));
             section.report(match nearest(name, &known) {
                 Some(meant) => problem.remedy(format_args!("write `{meant}`")),

@@ -37,6 +37,11 @@ impl Problem {
         self
     }
 
+    /// Returns the message without its line.
+    pub(super) fn what(&self) -> &str {
+        &self.what
+    }
+
     pub(crate) fn is_warning(&self) -> bool {
         self.is_warning
     }

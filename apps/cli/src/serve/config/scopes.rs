@@ -4,7 +4,12 @@ use super::reader::{At, Problem, Result, Section};
 
 /// Reads `scopes`, and reports invalid ones.
 pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
-    let written: Vec<At<String>> = section.read("scopes")?.unwrap_or_default();
+    optional_scopes(section).map(Option::unwrap_or_default)
+}
+
+/// Reads `scopes` where an absent key has another meaning than an empty one.
+pub(super) fn optional_scopes(section: &mut Section<'_>) -> Result<Option<Vec<String>>> {
+    let Some(written) = section.read::<Vec<At<String>>>("scopes")? else { return Ok(None) };
     let mut scopes = Vec::new();
     for written in written {
         match scope(written) {
@@ -12,7 +17,7 @@ pub(super) fn scopes(section: &mut Section<'_>) -> Result<Vec<String>> {
             Err(problem) => section.report(problem),
         }
     }
-    Ok(scopes)
+    Ok(Some(scopes))
 }
 
 /// Reads a key with one scope, and reports an invalid one.

@@ -165,6 +165,16 @@ impl Word {
     }
 }
 
+/// Returns the names in the placeholders of a text.
+pub(super) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let starts = text.match_indices('{').map(|(place, _)| place);
+    starts.filter_map(|place| {
+        let before = &text[..place];
+        let is_literal = before.ends_with('{') || before.ends_with('$');
+        named(&text[place..], "{", "}").filter(|_| !is_literal).map(|(name, _)| name)
+    })
+}
+
 /// Returns the name between two delimiters at the start of a text, and the rest.
 fn named<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
     let (name, after) = text.strip_prefix(open)?.split_once(close)?;

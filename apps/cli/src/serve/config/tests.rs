@@ -4,6 +4,7 @@ mod console; // the console, approvals and tags
 mod hosts; // clients without tasks
 mod notify; // receivers of notifications
 mod schema; // apps/cli/outlive.schema.json
+mod upstreams; // MCP servers behind this one
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,8 @@ use serde_json::{Value as Json, json, value::RawValue};
 use super::asked::Asked;
 use super::{
     argument::{self, Argument},
-    policy::{Hints, OnCrash, TaskMode, ToolPolicy},
+    policy::ToolPolicy,
+    policy_keys::{Hints, OnCrash, TaskMode},
     reader::{At, Problem, Read, Result, Section, Value},
     template::{Given, Refused, Template, Word, variables},
     trial,
@@ -188,13 +189,6 @@ impl ToolConfig {
     pub(crate) fn words(&self, arguments: &RawValue) -> Option<Vec<String>> {
         let values = serde_json::from_str(arguments.get()).ok()?;
         self.ready(values).ok().map(|ready| ready.argv)
-    }
-
-    /// Returns the tags of a task with the arguments of a caller.
-    pub(crate) fn tags(&self, arguments: &RawValue) -> Vec<String> {
-        let Ok(values) = serde_json::from_str(arguments.get()) else { return Vec::new() };
-        let given = Given::new(&self.arguments, values);
-        self.policy.tags.iter().filter_map(|tag| tag.fill(&self.arguments, &given)).collect()
     }
 
     /// Returns every key that determines what a call executes, as text. An approval covers it.

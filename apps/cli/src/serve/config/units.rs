@@ -32,6 +32,12 @@ const SPAN: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) u64);
 
+impl Bytes {
+    pub(crate) fn size(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
 impl Read for Bytes {
     fn read(value: Value<'_>) -> Result<Self> {
         let unfit = value.unfit("a size such as \"64 KiB\" or \"10 MB\"");

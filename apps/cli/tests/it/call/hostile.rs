@@ -7,6 +7,8 @@
 mod inbox; // hostile callers against people who decide
 #[cfg(target_os = "linux")]
 mod operator; // hostile callers, files and folders against an operator
+#[cfg(target_os = "linux")]
+mod upstreams; // hostile upstreams and files of hosts against an operator
 
 use std::{
     cell::RefCell,
@@ -73,6 +75,13 @@ const PEOPLE: &[&str] = &[
     "inbox link",
     "console",
 ];
+const UPSTREAMS: &[&str] = &[
+    "upstreams check",
+    "upstreams log",
+    "upstreams restart",
+    "upstreams accept",
+    "upstreams import",
+];
 /// Commands that print only text of the program.
 const OWN_TEXT: &[&str] = &["completions", "man"];
 
@@ -88,6 +97,7 @@ fn every_command_is_tested_with_hostile_text() {
         SERVING,
         STORE,
         PEOPLE,
+        UPSTREAMS,
         OWN_TEXT,
     ];
     let driven: BTreeSet<String> =

@@ -5,7 +5,7 @@ use std::fs;
 use outlive::client::{Client, request::result_text, tasks::TaskEvent};
 use serde_json::{Value, json};
 
-use super::{Place, until};
+use super::{Place, stdio_server, until};
 
 async fn call(client: &Client, tool: &str, arguments: Value) -> (String, bool) {
     let result = client.call_tool(tool, arguments).await.unwrap();
@@ -73,6 +73,28 @@ task = "always"
             TaskEvent::Done(result) => break assert_eq!(result_text(&result), "built"),
             _ => {}
         }
+    }
+}
+
+/// The server may learn of the end of the command before its last line.
+#[tokio::test]
+async fn last_line_of_command_that_fails_at_once_is_the_status_message() {
+    let place = Place::new(
+        r#"
+[tools.fail]
+description = "Fails at once."
+command = ["sh", "-c", "echo working >&2; echo '{\"progress\": 1, \"message\": \"packing\"}' >&3; echo broken >&2; exit 3"]
+task = "always"
+"#,
+    );
+    let client = place.client().await;
+    for attempt in 0..30 {
+        let mut task = client.start_tool("fail", json!({})).await.unwrap();
+        let id = task.task_id().unwrap().to_owned();
+        assert_eq!(task.wait().await.unwrap().is_error, Some(true));
+        let task = client.request("tasks/get", json!({"taskId": id})).await.unwrap();
+        let task: Value = serde_json::from_str(task.get()).unwrap();
+        assert_eq!(task["statusMessage"], "broken", "{attempt}: {task}");
     }
 }
 
@@ -310,13 +332,7 @@ async fn get(url: &str) -> (u16, String) {
 
 /// A client that starts the server itself.
 async fn stdio_client(place: &Place) -> Client {
-    let program = outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
-        .arg("serve")
-        .arg(place.folder.join("outlive.toml"))
-        .arg("--stdio")
-        .arg("--data-dir")
-        .arg(place.folder.join("data"));
-    super::builder().connect(program).await.unwrap()
+    super::builder().connect(stdio_server(place, env!("CARGO_BIN_EXE_outlive"), &[])).await.unwrap()
 }
 
 #[tokio::test]
@@ -358,11 +374,9 @@ max_lines = 1000000
 task = "never"
 "#,
     );
-    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio --data-dir data";
-    let program = outlive::client::transport::ChildProcess::new("sh")
-        .current_dir(&place.folder)
-        .args(["-c", script, env!("CARGO_BIN_EXE_outlive")]);
-    let client = super::builder().connect(program).await.unwrap();
+    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"";
+    let shell = ["-c", script, env!("CARGO_BIN_EXE_outlive")];
+    let client = super::builder().connect(stdio_server(&place, "sh", &shell)).await.unwrap();
     let (text, failed) = call(&client, "print", json!({})).await;
     let end = text.lines().last().unwrap();
     assert!(failed && end.starts_with("[output is incomplete: "), "{failed} {end}");

@@ -89,7 +89,7 @@ async fn input_request_survives_killed_server() {
             _ => {}
         }
     };
-    assert_eq!(question.key.as_deref(), Some("what/1"));
+    assert_eq!(question.key.as_deref(), Some("what"));
     place.kill();
     place.start();
     events.respond(&question, InputResponse::accept(json!({"size": 1}))).await.unwrap();
@@ -109,6 +109,38 @@ async fn input_request_survives_killed_server() {
                 assert!(said.ends_with(r#"got {"response":"sure","action":"cancel"}"#), "{said}");
                 break;
             }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn key_of_input_request_has_a_number_if_the_command_uses_it_again() {
+    let place = Place::new(
+        r#"
+[tools.steps]
+description = "Asks before each step."
+shell = true
+interactive = true
+command = '''
+for step in 1 2; do
+  echo '{"input": "go", "message": "Go on?"}' >&3
+  read -r answer <&4
+done
+'''
+task = "always"
+"#,
+    );
+    let client = place.client_with(builder().input_handler(answers())).await;
+    let mut task = client.start_tool("steps", json!({})).await.unwrap();
+    let (mut events, mut keys) = (task.events(), Vec::new());
+    loop {
+        match events.next().await.unwrap().unwrap() {
+            TaskEvent::Input(question) => {
+                events.respond(&question, InputResponse::Decline).await.unwrap();
+                keys.extend(question.key);
+            }
+            TaskEvent::Done(_) => break assert_eq!(keys, ["go", "go/2"]),
             _ => {}
         }
     }

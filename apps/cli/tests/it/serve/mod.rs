@@ -6,6 +6,7 @@ mod checks; // errors and warnings at start, same as doctor
 mod commands; // commands and their results
 mod ending; // cancelled, expired and abandoned commands
 mod files; // limit of open files
+mod gateway; // MCP servers behind the server
 mod handles; // client commands on calls of real commands
 mod inbox; // `outlive inbox` and `outlive console` on real servers
 mod injection; // values of callers are never interpreted
@@ -29,7 +30,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use outlive::client::{Client, ClientBuilder};
+use outlive::client::{Client, ClientBuilder, transport::ChildProcess};
 
 /// A folder with an `outlive.toml`, and a server that serves it. Dropping it ends the server and
 /// its commands.
@@ -186,6 +187,12 @@ impl Place {
         self.marked().map(line).collect()
     }
 
+    /// Returns the IDs of those processes.
+    pub(crate) fn marked_processes(&self) -> Vec<u32> {
+        let id = |(process, _): (PathBuf, String)| process.file_name()?.to_str()?.parse().ok();
+        self.marked().filter_map(id).collect()
+    }
+
     /// Returns the jobs that those processes belong to.
     pub(crate) fn running_jobs(&self) -> BTreeSet<String> {
         let job = |(_, environment): (PathBuf, String)| {
@@ -217,6 +224,12 @@ impl Drop for Place {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// A server that its client starts: `program` with these arguments, and those of the server.
+pub(crate) fn stdio_server(place: &Place, program: &str, arguments: &[&str]) -> ChildProcess {
+    let server = ["serve", "--stdio", "--data-dir", place.data];
+    ChildProcess::new(program).current_dir(&place.folder).args(arguments).args(server)
 }
 
 pub(crate) fn builder() -> ClientBuilder {

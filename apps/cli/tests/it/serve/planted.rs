@@ -20,7 +20,7 @@ use proptest::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{Place, builder};
+use super::{Place, builder, stdio_server};
 
 const FILE: &str = r#"
 [tools.argv]
@@ -202,10 +202,7 @@ command = ["sh", "-c", "env; tr '\\0' '\\n' < /proc/$PPID/environ"]
         let place = Place::unserved(&file.replace("INHERIT", inherit));
         let secret = "correct-horse-battery-staple-and-more";
         let mut server =
-            outlive::client::transport::ChildProcess::new(env!("CARGO_BIN_EXE_outlive"))
-                .current_dir(&place.folder)
-                .args(["serve", "--stdio", "--data-dir", "data"])
-                .env("PLANTED_PLAIN", "plain");
+            stdio_server(&place, env!("CARGO_BIN_EXE_outlive"), &[]).env("PLANTED_PLAIN", "plain");
         for name in ["PLANTED_SECRET", "PLANTED_CLIENT_SECRET", "OUTLIVE_TEST_SECRET"] {
             server = server.env(name, secret);
         }

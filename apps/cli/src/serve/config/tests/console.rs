@@ -154,8 +154,8 @@ fn tags_and_command_words_are_made_of_arguments() {
     let raw = |json: &str| RawValue::from_string(json.to_owned()).expect("is JSON");
     let tool = &config.tools[0];
     let call = raw("{\"version\":\"1.4.2\",\"env\":\"prod\"}");
-    assert_eq!(tool.tags(&call), ["version=v1.4.2", "env=prod"]);
-    assert_eq!(tool.tags(&raw("{\"version\":\"2\"}")), ["version=v2"]);
+    assert_eq!(tool.policy.tags.fill(&call), ["version=v1.4.2", "env=prod"]);
+    assert_eq!(tool.policy.tags.fill(&raw("{\"version\":\"2\"}")), ["version=v2"]);
     assert_eq!(tool.words(&call).expect("words"), ["c", "--", "1.4.2", "prod"]);
     for (keys, says) in [
         ("tags = { v = \"{verison}\" }", "unknown argument `verison`"),

@@ -20,7 +20,8 @@ fn made() -> Json {
     let sections: Vec<&str> = asked.0.keys().copied().filter(|it| !it.is_empty()).collect();
     for section in sections {
         let reference = json!({"$ref": format!("#/$defs/{section}")});
-        let (place, value) = match section.strip_suffix(".NAME") {
+        let place = section.strip_suffix(".NAME").or_else(|| section.strip_suffix(".TOOL"));
+        let (place, value) = match place {
             Some(place) => (place, json!({"type": "object", "additionalProperties": reference})),
             None => (section, reference),
         };
@@ -98,6 +99,9 @@ fn schema_accepts_examples_and_rejects_mistakes() {
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ntask = \"maybe\"\n",
         "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\n[tools.t.arguments.a]\ntype = \"text\"\n",
         "[server]\nport = 1\n",
+        "[upstreams.a]\ncommand = \"c\"\n",
+        "[upstreams.a]\ncommand = [\"c\"]\ntools.t.tmeout = \"1s\"\n",
+        "[gateway]\ndiscovery = \"all\"\n",
         "[tasks]\nmax_running = 0\n",
     ] {
         assert!(!schema.is_valid(&json(mistake)), "{mistake}");

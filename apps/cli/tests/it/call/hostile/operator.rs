@@ -229,7 +229,7 @@ async fn hostile_callers_and_files_do_not_control_operator_terminal() {
         let good = fs::read_to_string(toml_file).unwrap();
         fs::write(toml_file, format!("{good}\n[tools.{}]\ncommand = 3\n", toml(&harm("bad"))))
             .unwrap();
-        serving.until("the tools are unchanged");
+        serving.until("tools and upstreams are unchanged");
         fs::write(toml_file, good.replace("; exit ", "; exit 1")).unwrap();
         serving.until("reloaded");
         serving.terminal.press(&["C-c"]);

@@ -1,0 +1,3 @@
+//! `outlive upstreams`, as far as it needs no server.
+
+mod import; // files of hosts
