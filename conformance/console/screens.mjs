@@ -10,13 +10,12 @@ import { badge, interrupted, live, motion, theme } from "./live.mjs";
 import { linkWithoutClick, prefix, withoutScript } from "./plain.mjs";
 import { leg, some } from "./rows.mjs";
 import { look } from "./states.mjs";
-import { launch, VARIANTS } from "./visit.mjs";
+import { FEW, launch, VARIANTS } from "./visit.mjs";
 
 const settings = JSON.parse(process.argv[2]);
 const browser = await launch(settings.chromium);
 
-// Two variants have both schemes and both widths, with script and without.
-const variants = settings.short ? ["phone-dark", "no-script"] : Object.keys(VARIANTS);
+const variants = settings.short ? FEW : Object.keys(VARIANTS);
 const foreign = await look(browser, settings, "every screen and state", variants);
 await leg("requests to another origin", "0", async () => ({ figure: `${foreign.length}${some(foreign)}`, met: foreign.length === 0 }));
 

@@ -18,17 +18,25 @@ export async function look(browser, settings, what, variants) {
   return foreign;
 }
 
-/** Opens all states in one variant. */
+/**
+ * Opens all states in one variant. A state has the path of its page, or also its HTML if the server is gone; texts to
+ * type; a button to press; the status of its last page, and the values of its hidden fields.
+ */
 async function lookAt(browser, { origin, sessions, states, screenshots }, variant) {
   const visits = new Map(), defects = [];
-  for (const { name, path, person, heading, press, type, status } of states) {
+  for (const { name, path, html, person, heading, press, type, status, fields } of states) {
     if (!visits.has(person)) visits.set(person, await Visit.open(browser, origin, sessions[person], variant));
     const visit = visits.get(person);
     try {
-      const response = await visit.goto(path);
-      if (status && response.status() !== status) visit.fails(`${name}: the status is ${response.status()} instead of ${status}`);
+      visit.stored = html ? { path, html } : null;
+      let response = await visit.goto(path);
       for (const [selector, text] of Object.entries(type ?? {})) await visit.page.type(selector, text);
-      if (press) await visit.press(press);
+      if (press) response = await visit.press(press);
+      if (status && response.status() !== status) visit.fails(`${name}: the status is ${response.status()} instead of ${status}`);
+      for (const [field, value] of Object.entries(fields ?? {})) {
+        const found = await visit.page.$eval(`input[type=hidden][name="${field}"]`, (it) => it.value).catch(() => null);
+        if (found !== value) visit.fails(`${name}: the field ${field} is ${JSON.stringify(found)} instead of ${JSON.stringify(value)}`);
+      }
       await visit.check(name, { heading, screenshots });
     } catch (error) {
       visit.fails(`${name}: ${error.message}`);

@@ -21,6 +21,9 @@ export const VARIANTS = {
   "no-script": { scheme: "light", width: 1280, height: 900, noScript: true },
 };
 
+/** Variants of a short run: both schemes and both widths, with script and without. */
+export const FEW = ["phone-dark", "no-script"];
+
 /** Starts Chromium. */
 export async function launch(executablePath) {
   // Chromium does not support its sandbox as root. It opens only our pages.
@@ -43,6 +46,8 @@ export class Visit {
   /** End of a path that the browser does not open. It stays on its page, and `held` is the address. */
   holds = null;
   held = null;
+  /** Path and HTML of a page that the browser opened before. The server is not asked for it again. */
+  stored = null;
 
   /** Opens a browser tab of one person. */
   static async open(browser, origin, session, variant = "light") {
@@ -85,6 +90,9 @@ export class Visit {
         this.held = request.url();
         // A response without content does not replace the page.
         return request.respond({ status: 204 });
+      }
+      if (this.stored?.path === url.pathname && request.isNavigationRequest() && request.method() === "GET") {
+        return request.respond({ status: 200, contentType: "text/html; charset=utf-8", body: this.stored.html });
       }
       return request.continue();
     });
@@ -159,10 +167,11 @@ export class Visit {
     );
   }
 
-  /** Presses a button and waits for the next page. */
+  /** Presses a button and waits for the next page. Returns its response. */
   async press(selector) {
     await this.settled();
-    await Promise.all([this.page.waitForNavigation({ waitUntil: "load" }), this.page.click(selector)]);
+    const [response] = await Promise.all([this.page.waitForNavigation({ waitUntil: "load" }), this.page.click(selector)]);
+    return response;
   }
 
   async close() {

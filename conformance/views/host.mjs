@@ -11,8 +11,6 @@ const UI = { extensions: { "io.modelcontextprotocol/ui": { mimeTypes: [RESOURCE_
 
 let client;
 let bridge;
-/// Changes the results of the calls of the view.
-let edit = (result) => result;
 const seen = { calls: [], contexts: [], messages: [], links: [], sizes: [], initialized: 0, problems: [] };
 
 /// Connects the client. Returns the tools that name a view.
@@ -53,7 +51,7 @@ async function show(task, { sandbox, width, hostContext }) {
     const record = { name: params.name, arguments: params.arguments, at: Date.now() };
     seen.calls.push(record);
     try {
-      return edit(await forward(params, extra));
+      return await forward(params, extra);
     } finally {
       record.end = Date.now();
     }
@@ -66,13 +64,6 @@ async function show(task, { sandbox, width, hostContext }) {
   await bridge.sendToolResult(await call("task_result", { task }));
 }
 
-/// Announces a line in every result, without lines.
-const announce = (result) => {
-  const task = result._meta?.["dev.outlive/task"];
-  if (task) task.lines = { text: [], last: 0, left: 1 };
-  return result;
-};
-
 const once = (name) => new Promise((resolve) => bridge.addEventListener(name, resolve));
 
 globalThis.host = {
@@ -80,7 +71,6 @@ globalThis.host = {
   connect,
   call,
   show,
-  announceLines: () => { edit = announce; },
   setContext: (context) => bridge.setHostContext(context),
   teardown: () => bridge.teardownResource({}).then(() => bridge.close()),
 };

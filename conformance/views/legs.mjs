@@ -19,7 +19,7 @@ export const LEGS = [
   { name: "tool error is shown", run: failure },
   { name: "text of a server is never HTML", run: hostile },
   { name: "follows the host's theme", run: theme },
-  { name: "line that never comes ends the calls", run: announced },
+  { name: "late view shows the newest lines first", run: late },
   { name: "teardown ends the calls, not the task", run: teardown },
 ];
 
@@ -196,12 +196,17 @@ async function theme(view, { pictures }) {
   await view.picture(pictures, "lines-dark-300");
 }
 
-async function announced(view) {
-  await view.follow("render", { frames: 60, millis: 100 });
-  await view.status("working");
-  await view.announceLines();
+async function late(view, { note }) {
+  await view.follow("burst", { lines: 12_000 });
+  const first = await view.until("lines", () => document.getElementById("lines").lastChild?.textContent);
+  expect(first === "line 12000", `the first line shown is ${first}`);
+  const shown = await view.evaluate(() => [...document.querySelectorAll("#lines div")].map((it) => it.textContent));
+  const numbers = shown.slice(1).map((line) => Number(/^line (\d+)$/.exec(line)?.[1]));
+  note(shown[0]);
+  expect(shown[0] === "11,000 earlier lines are left out", `the gap is ${shown[0]}`);
+  expect(numbers.every((number, i) => i === 0 || number === numbers[i - 1] + 1), "lines are missing or out of order");
+  expect(/^12,000 lines, the last 1,000 are shown$/.test(await view.text("#count")), `the count is ${await view.text("#count")}`);
   await view.status("completed");
-  await expectNoCalls(view);
 }
 
 async function teardown(view) {

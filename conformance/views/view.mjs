@@ -71,11 +71,6 @@ export class View {
     await this.#page.evaluate((context) => globalThis.host.setContext(context), context);
   }
 
-  /// Makes the host announce a line in every result of the view's calls, without lines.
-  announceLines() {
-    return this.#page.evaluate(() => globalThis.host.announceLines());
-  }
-
   /// The records of the host.
   seen() {
     return this.#page.evaluate(() => globalThis.host.seen);

@@ -92,6 +92,20 @@ async fn print(cx: Durable, Args(Print { seconds }): Args<Print>) -> Result<Stri
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct Burst {
+    lines: u64,
+}
+
+/// Prints lines at once, before the view can open.
+async fn burst(cx: Durable, Args(Burst { lines }): Args<Burst>) -> Result<String> {
+    for line in 1..=lines {
+        cx.emit(format!("line {line}")).await?;
+    }
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    Ok("printed".to_owned())
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Deploy {
     image: String,
 }
@@ -177,6 +191,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tasks(TaskConfig::in_memory().hosts(hosts))
         .tool(slow(Tool::new("render", render)))
         .tool(slow(Tool::new("print", print)))
+        .tool(slow(Tool::new("burst", burst)))
         .tool(slow(Tool::new("deploy", deploy)))
         .tool(slow(Tool::new("launch", launch).destructive(true)))
         .tool(slow(Tool::new("log", log)))

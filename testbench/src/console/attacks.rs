@@ -7,7 +7,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::bench::Bench;
+use super::packages::browser;
 use super::people::{ADA, ANN, BEN, BOB, CID, Person};
+use super::sealed::{Sealed, now};
 use super::site::Site;
 use super::visitor::{API, APPROVAL, FORM, Reply, SAME_ORIGIN, Visitor, encode, form, text};
 use crate::hosts::caller::Caller;
@@ -44,6 +46,7 @@ const ATTACKS: &[Attack] = &[
     Attack { name: "answer link opened by GET and HEAD", run: opened_link },
     Attack { name: "changed bytes of a cursor, and foreign cursors", run: changed_cursor },
     Attack { name: "changed form token, of another session or path", run: changed_form_token },
+    Attack { name: "expired form tokens and cursors", run: expired },
     Attack { name: "forms of another origin", run: cross_origin },
     Attack { name: "pages in a frame", run: framed },
     Attack { name: "stored markup, bidirectional and invisible characters", run: stored_markup },
@@ -67,8 +70,32 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let site = Site::start(bench, "attacks", ("sqlite", 1), CONFIG)?;
     let other = Site::start(bench, "attacks-of-another-server", ("sqlite", 1), CONFIG)?;
     let field = Field { bench, site: &site, other: &other };
-    let rows = ATTACKS.iter().map(|Attack { name, run }| {
-        let Attempts { count, accepted } = run(&field).with_context(|| (*name).to_owned())?;
+    let rows: Result<Vec<Row>> = ATTACKS.iter().map(|attack| attack.row(&field)).collect();
+    let mut rows = rows?;
+    rows.extend(in_browser(&field)?);
+    Ok(rows)
+}
+
+/// Opens pages in frames of another origin, and submits forms from there, in Chromium.
+fn in_browser(field: &Field<'_>) -> Result<Vec<Row>> {
+    let Some(chromium) = browser()? else { return Ok(Vec::new()) };
+    let server = field.site.address(0)?;
+    let linked = field.request(field.site, "link in a frame")?;
+    let link = field.link(field.site, &linked, &json!({}))?;
+    let settings = json!({
+        "chromium": chromium, "origin": format!("http://{server}"), "link": link,
+        "sessions": {"ben": field.session(BEN)?.session()},
+        "tokens": {"ann": ANN.token}, "deciding": {"ada": ADA.deciding},
+        "short": field.bench.is_short,
+    });
+    field.bench.packages()?.rows("foreign.mjs", &settings)
+}
+
+impl Attack {
+    /// Runs the attack.
+    fn row(&self, field: &Field<'_>) -> Result<Row> {
+        let Self { name, run } = self;
+        let Attempts { count, accepted } = run(field).with_context(|| (*name).to_owned())?;
         ensure!(count > 0, "`{name}` made no attempt");
         let mut figure = format!("{count} attempts, {} accepted", accepted.len());
         if let Some(first) = accepted.first() {
@@ -76,8 +103,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
         }
         let case = format!("attack: {name}");
         Ok(Row::new(case, figure, "all rejected, or shown as text", accepted.is_empty()))
-    });
-    rows.collect()
+    }
 }
 
 impl Attempts {
@@ -247,6 +273,41 @@ fn changed_form_token(field: &Field<'_>) -> Result<Attempts> {
     attempts.add("a vote was counted", field.state(&request)? == ("open".to_owned(), 0));
     let reply = send(&token)?;
     ensure!(reply.status == 303, "the form does not work: {} {}", reply.status, reply.body);
+    Ok(attempts)
+}
+
+fn expired(field: &Field<'_>) -> Result<Attempts> {
+    let (sealed, mut attempts) = (Sealed::new(field.site), Attempts::default());
+    let (past, future) = (now().saturating_sub(1_000), now() + 600_000);
+    let request = field.request(field.site, "expired form")?;
+    let below = format!("inputs/{}/{APPROVAL}", text(&request["task"]));
+    let (ben, path) = (field.session(BEN)?, format!("/console/{below}"));
+    let token = ben.get(&path)?.field("form_token").context("the page has no form")?;
+    let session = ben.session().context("ben has a session")?;
+    let expires = |at: u64| sealed.form_token(&token, session, &below, at);
+    let send = |token: &str| {
+        let digest = text(&request["digest"]);
+        ben.submit(&path, &[("form_token", token), ("digest", digest), ("action", "accept")])
+    };
+    attempts.expect("form, a second ago", &send(&expires(past)?)?, &[403]);
+    attempts.expect("form, in 1970", &send(&expires(0)?)?, &[403]);
+    attempts.add("a vote was counted", field.state(&request)? == ("open".to_owned(), 0));
+    let ada = field.site.visitor(0, ADA.deciding)?;
+    for list in ["tasks", "inbox", "audit"] {
+        let page = ada.read(&format!("{list}?limit=1"))?;
+        let cursor = page["next"].as_str().with_context(|| format!("{list} has no cursor"))?;
+        let send = |at: u64| {
+            let cursor = sealed.cursor(cursor, ADA.name, list, at)?;
+            anyhow::Ok(ada.get(&format!("{API}/{list}?limit=1&after={}", encode(&cursor)))?)
+        };
+        attempts.expect(format!("{list}, a second ago"), &send(past)?, &[422]);
+        attempts.expect(format!("{list}, in 1970"), &send(0)?, &[422]);
+        let reply = send(future)?;
+        ensure!(reply.status == 200, "a valid cursor is rejected with {}", reply.status);
+    }
+    // The other values are those of the server, so only the time decides.
+    let reply = send(&expires(future)?)?;
+    ensure!(reply.status == 303, "a valid form is rejected with {}", reply.status);
     Ok(attempts)
 }
 

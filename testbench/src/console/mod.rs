@@ -23,6 +23,7 @@ mod people;
 mod pictures;
 mod screens;
 mod script;
+mod sealed;
 mod site;
 mod sizes;
 mod statements;

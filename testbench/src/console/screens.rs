@@ -2,6 +2,7 @@
 //!
 //! This file brings a server into all states; `conformance/console/screens.mjs` opens the pages.
 
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,6 +64,15 @@ events = ["task.ended"]
 tools = ["fail"]
 "#;
 
+/// The tools of a server without tokens.
+const LOCAL: &str = r#"
+[tools.deploy]
+description = "Deploys a version."
+command = ["@RECORD@", "{version}"]
+arguments = { version = { type = "string" } }
+approve = "caller"
+"#;
+
 /// Time for the tasks to reach their states.
 const SETTLE: Duration = Duration::from_secs(30);
 
@@ -96,7 +106,26 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
         "link": link,
         "journal": {"path": format!("/console/tasks/{}?view=journal", "7".repeat(32)), "entries": entries},
     });
-    packages.rows("screens.mjs", &settings)
+    let mut rows = packages.rows("screens.mjs", &settings)?;
+    rows.extend(sign_in_on_this_machine(bench, &chromium)?);
+    Ok(rows)
+}
+
+/// Opens the sign-in page of a server without tokens, with axe-core. It names a command.
+fn sign_in_on_this_machine(bench: &Bench, chromium: &Path) -> Result<Vec<Row>> {
+    let site = Site::new(bench, "screens-local", ("sqlite", 1), LOCAL)?.without_tokens()?;
+    site.launch_all()?;
+    let server = site.address(0)?;
+    let page = Visitor::anonymous(server).get("/console/in")?;
+    ensure!(page.body.contains("<code>outlive console</code>"), "no command in {}", page.body);
+    let state = |name: &str, path: &str, status: u16| json!({"name": name, "person": "visitor", "path": path, "heading": "Sign in", "status": status});
+    let settings = json!({
+        "chromium": chromium, "origin": format!("http://{server}"), "sessions": {},
+        "what": "sign-in page of a server without tokens",
+        "states": [state("sign-in-local", "/console/in", 200), state("sign-in-local-next", "/console/tasks", 200)],
+        "screenshots": bench.screenshots, "short": bench.is_short,
+    });
+    bench.packages()?.rows("pages.mjs", &settings)
 }
 
 /// Requests and tasks in the states that only a running server creates.

@@ -33,6 +33,9 @@ operators = ["ada"]
 viewers = ["eva"]
 "#;
 
+/// Bytes of the key that seals tokens.
+const KEY: usize = 32;
+
 /// Time for a killed replica to be back.
 const BACK: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
@@ -46,6 +49,8 @@ pub(super) struct Site {
     /// Variables of the servers.
     environment: Vec<(&'static str, String)>,
     replicas: Vec<Mutex<Option<Server>>>,
+    /// Key that seals tokens.
+    pub(super) seal_key: [u8; KEY],
     pub(super) executions: Executions,
     pub(super) database: Database,
 }
@@ -76,8 +81,8 @@ impl Site {
         let (tokens, key) = (folder.join("tokens"), folder.join("seal.key"));
         write_private(&tokens, &people::token_file())?;
         // Sites of different names have different keys.
-        let digest = name.bytes().fold(7_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
-        write_private(&key, &format!("{}\n", format!("{digest:02x}").repeat(32)))?;
+        let byte = name.bytes().fold(7_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
+        write_private(&key, &format!("{}\n", format!("{byte:02x}").repeat(KEY)))?;
         let head = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"{}\"\nseal_key_file = \"{}\"\n{}",
             tokens.display(),
@@ -97,7 +102,19 @@ impl Site {
             replicas: (0..replicas).map(|_| Mutex::default()).collect(),
             executions,
             folder,
+            seal_key: [byte; KEY],
         })
+    }
+
+    /// Changes the site to one without tokens: only people on this machine use it.
+    pub(super) fn without_tokens(self) -> Result<Self> {
+        self.change_config(|text| {
+            let lines = text.lines().filter(|line| !line.starts_with("token_file"));
+            let text: String = lines.map(|line| format!("{line}\n")).collect();
+            // On this machine, the console needs no section.
+            text.replace(CONSOLE.trim_start(), "")
+        })?;
+        Ok(self)
     }
 
     /// Writes the files of a site with a console and starts all its servers.

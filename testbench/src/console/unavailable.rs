@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::packages::browser;
 use super::people::{ANN, BEN};
 use super::site::Site;
-use super::visitor::{APPROVAL, Visitor, text};
+use super::visitor::{APPROVAL, Reply, Visitor, text};
 use crate::hosts::caller::Caller;
 use crate::row::Row;
 
@@ -23,10 +23,7 @@ approve = ["ben"]
 const REASON: &str = "not before the freeze is over";
 
 pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    // A SQLite store has no process that can fail.
-    if bench.is_short {
-        return Ok(Vec::new());
-    }
+    // A SQLite store has no process that can fail, so a short run uses PostgreSQL here too.
     let mut site = Site::start(bench, "unavailable", ("postgres", 1), CONFIG)?;
     let caller = Caller::with_tasks(site.address(0)?, Some(ANN.token));
     let reply = caller.call("deploy", json!({"key": "key"}))?;
@@ -53,7 +50,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
     if !keeps_text {
         wrong.push(format!("the form returned {} without its text", reply.status));
     }
-    let mut rows = in_browser(bench, &ben)?;
+    let mut rows = in_browser(bench, &ben, &path, &page)?;
     site.database.restart()?;
     let decided = decide_again(&ben, &path, &fields)?;
     let mut figure = format!("{} wrong, {decided} after the store is back", wrong.len());
@@ -66,15 +63,22 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Opens a page in Chromium, with axe-core.
-fn in_browser(bench: &Bench, ben: &Visitor) -> Result<Vec<Row>> {
+/// Opens a page in Chromium, and denies a call on a page that was open before, with axe-core.
+fn in_browser(bench: &Bench, ben: &Visitor, path: &str, page: &Reply) -> Result<Vec<Row>> {
     let Some(chromium) = browser()? else { return Ok(Vec::new()) };
-    let state = json!({"name": "unavailable", "person": "ben", "path": "/console/", "status": 503});
+    let read = json!({"name": "unavailable", "person": "ben", "path": "/console/", "status": 503});
+    let submitted = json!({
+        "name": "unavailable-form", "person": "ben", "path": path, "html": page.body,
+        "type": {"#reason": REASON}, "press": "button[value=decline]", "status": 503,
+        "fields": {"reason": REASON, "action": "decline"},
+    });
     let settings = json!({
         "chromium": chromium, "origin": format!("http://{}", ben.server()),
-        "sessions": {"ben": ben.session()}, "states": [state], "screenshots": bench.screenshots,
+        "what": "pages and a submitted form while the store is unavailable",
+        "sessions": {"ben": ben.session()}, "states": [read, submitted],
+        "screenshots": bench.screenshots, "short": bench.is_short,
     });
-    bench.packages()?.rows("unavailable.mjs", &settings)
+    bench.packages()?.rows("pages.mjs", &settings)
 }
 
 /// Repeats the form until the server has connected again. Returns the state of the request.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::caller::{Caller, request};
-use super::results::store_and_read;
+use super::results::{read_result, store_result};
 
 /// An action that threads repeat.
 pub(super) struct Attack {
@@ -38,7 +38,8 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "idle connections", threads: 1, run: hold_idle_connections },
     Attack { name: "trickled heads and bodies", threads: 1, run: trickle },
     Attack { name: "deeply nested JSON", threads: 1, run: send_nested_json },
-    Attack { name: "large results, stored and read", threads: 1, run: store_and_read },
+    Attack { name: "large cut results", threads: 1, run: store_result },
+    Attack { name: "ranges of stored results", threads: 2, run: read_result },
 ];
 
 /// Size of a large value in bytes.

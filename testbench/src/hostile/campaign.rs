@@ -17,6 +17,7 @@ use super::server::{
     ALL_CORES, ATTACKER_CORE, HONEST_TOKEN, HOSTILE_TOKEN, MAX_PROCESSES, Memory, SERVER_CORE,
     Server, pinned,
 };
+use super::stored::StoredBytes;
 use super::{attacks, honest, server};
 use crate::crash::database::Database;
 use xtask::args::Args;
@@ -29,6 +30,9 @@ const PROBE_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
 
 const MIB: u64 = 1 << 20;
 const MAX_STORE_GROWTH: u64 = 64 * MIB;
+/// `max_store_bytes_per_caller`, and what `docs/limits.md` allows beyond it: 1 KiB for each of 1,000
+/// open tasks, and one result of 1 MiB for each write connection to PostgreSQL.
+const MAX_CALLER_BYTES: u64 = 48 * MIB + MIB + 4 * MIB;
 
 /// Limits of the measurements.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +92,8 @@ impl Kind {
 struct Peaks {
     memory: Memory,
     supervisors: usize,
+    /// Bytes that the store has for the hostile caller.
+    caller_bytes: u64,
 }
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -136,14 +142,16 @@ fn round(options: &Options, store: &str, caller: Kind) -> Result<Vec<String>> {
     }
     // For anonymous callers, the task ID is the credential.
     let result = named.then(|| HonestResult::store(&honest)).transpose()?;
+    let hostile = StoredBytes::open(&database.url(), named.then_some("hostile"))?;
     let (memory, stored) = (server.memory()?, server.store_bytes(&database)?);
     let itself = std::process::id();
     server::move_to(SERVER_CORE, itself);
-    let seen = under_attack(&server, &honest, result.as_ref(), options.length)?;
+    let seen = under_attack(&server, &honest, &hostile, result.as_ref(), options.length)?;
     server::move_to(ALL_CORES, itself);
     let grown = Measured {
         memory: seen.peaks.memory.since(memory),
         store: server.store_bytes(&database)?.saturating_sub(stored),
+        caller_bytes: seen.peaks.caller_bytes,
         supervisors: seen.peaks.supervisors,
         lease_warnings: server.lease_warnings()?,
         experience: seen.experience,
@@ -175,6 +183,7 @@ struct Seen {
 fn under_attack(
     server: &Server,
     honest: &Caller,
+    hostile: &StoredBytes,
     result: Option<&HonestResult>,
     length: Duration,
 ) -> Result<Seen> {
@@ -183,7 +192,7 @@ fn under_attack(
     thread::scope(|scope| {
         let attacker =
             scope.spawn(|| attack_from_other_core(server.address, result.is_some(), length));
-        let watcher = scope.spawn(|| watch(server, &over));
+        let watcher = scope.spawn(|| watch(server, hostile, &over));
         let prober = scope.spawn(|| result.map(|result| result.probe(&other, &over)));
         let experience = honest::run(honest, Instant::now() + length);
         let attempts = attacker.join();
@@ -198,6 +207,8 @@ fn under_attack(
 struct Measured {
     memory: Memory,
     store: u64,
+    /// Bytes that the store has for the hostile caller, at most.
+    caller_bytes: u64,
     supervisors: usize,
     lease_warnings: Vec<String>,
     experience: Experience,
@@ -256,6 +267,12 @@ impl Measured {
                 self.store <= MAX_STORE_GROWTH,
             ),
             (
+                "bytes of the caller",
+                mib(self.caller_bytes),
+                mib(MAX_CALLER_BYTES),
+                self.caller_bytes <= MAX_CALLER_BYTES,
+            ),
+            (
                 "jobs at once",
                 self.supervisors.to_string(),
                 MAX_PROCESSES.to_string(),
@@ -308,11 +325,12 @@ impl Measured {
     }
 }
 
-fn watch(server: &Server, over: &AtomicBool) -> Result<Peaks> {
+fn watch(server: &Server, hostile: &StoredBytes, over: &AtomicBool) -> Result<Peaks> {
     let mut peaks = Peaks::default();
     while !over.load(Ordering::Relaxed) {
         peaks.memory = peaks.memory.max(server.memory()?);
         peaks.supervisors = peaks.supervisors.max(server.supervisors()?);
+        peaks.caller_bytes = peaks.caller_bytes.max(hostile.since_open()?);
         thread::sleep(SAMPLE_INTERVAL);
     }
     Ok(peaks)

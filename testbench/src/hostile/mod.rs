@@ -12,5 +12,6 @@ mod campaign;
 mod honest;
 mod results;
 mod server;
+mod stored;
 
 pub(crate) use campaign::run;

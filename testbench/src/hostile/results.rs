@@ -1,8 +1,10 @@
-//! Large results: the attack that stores and reads them, and a result of the honest caller that the
+//! Large results: the attacks that store and read them, and a result of the honest caller that the
 //! hostile one tries to read.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,25 +17,51 @@ use super::caller::Caller;
 const ROWS: u64 = 10_500;
 /// Bytes of a row, rounded down.
 const ROW_BYTES: u64 = 90;
-/// Rows that the attack reads of each report, in every way.
-const READS: u64 = 20;
+/// One of this many stored results is a report, whose command needs more time than a log.
+const REPORT_EVERY: u64 = 8;
+/// Stored results that the attack reads. The store evicts older ones.
+const READ_RESULTS: usize = 64;
+/// Length of the longest text that `find` accepts.
+const LONGEST_NEEDLE: usize = 1_024;
 /// A text that only reports of the honest caller contain.
 const HONEST_TEXT: &str = "report of honest";
 /// Time between two attempts to read the result of the honest caller.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Stores a report and reads rows of it in every way.
-pub(super) fn store_and_read(caller: &Caller, attempt: u64) -> io::Result<()> {
-    let message = report(caller, "hostile")?;
-    let Some(uri) = stored_uri(&message) else {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    };
-    for read in 0..READS {
-        for (method, params) in ways(uri, (attempt + read * 997) % ROWS) {
-            caller.without_tasks(method, params)?;
-        }
+/// URIs of the results that the attack stored last.
+static STORED: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+/// Stores a cut result of almost 1 MiB: mostly a log, sometimes a report.
+pub(super) fn store_result(caller: &Caller, attempt: u64) -> io::Result<()> {
+    let tool = if attempt.is_multiple_of(REPORT_EVERY) { "report" } else { "log" };
+    let message = call(caller, tool, "hostile")?;
+    let Some(uri) = stored_uri(&message) else { return rejected() };
+    let mut stored = STORED.lock().unwrap_or_else(PoisonError::into_inner);
+    stored.push_back(uri.to_owned());
+    if stored.len() > READ_RESULTS {
+        stored.pop_front();
     }
     Ok(())
+}
+
+/// Reads a stored result of the attack once, each time in another way.
+pub(super) fn read_result(caller: &Caller, attempt: u64) -> io::Result<()> {
+    let number = usize::try_from(attempt & u64::from(u32::MAX)).unwrap_or_default();
+    let uri = {
+        let stored = STORED.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = stored.len().max(1);
+        stored.get(number % count).cloned()
+    };
+    let Some(uri) = uri else { return rejected() };
+    let row = (number as u64).wrapping_mul(997) % ROWS;
+    let mut ways: Vec<_> = ways(&uri, row).into();
+    ways.extend(costly_ways(&uri));
+    let (method, params) = ways.swap_remove(number % ways.len());
+    caller.without_tasks(method, params).map(drop)
+}
+
+fn rejected() -> io::Result<()> {
+    Err(io::ErrorKind::PermissionDenied.into())
 }
 
 /// A stored result of the honest caller.
@@ -52,7 +80,7 @@ pub(super) struct Probe {
 
 impl HonestResult {
     pub(super) fn store(honest: &Caller) -> Result<Self> {
-        let message = report(honest, "honest")?;
+        let message = call(honest, "report", "honest")?;
         let text = message.to_string();
         let uri = stored_uri(&message).with_context(|| format!("not a cut result: {text:.400}"))?;
         Ok(Self { uri: uri.to_owned() })
@@ -88,42 +116,80 @@ impl HonestResult {
     }
 }
 
-/// Calls the tool `report` as a client without tasks.
-fn report(caller: &Caller, owner: &str) -> io::Result<Value> {
-    let params = json!({"name": "report", "arguments": {"owner": owner}});
-    caller.without_tasks("tools/call", params)
+/// Calls a tool with a large result, as a client without tasks.
+fn call(caller: &Caller, tool: &str, owner: &str) -> io::Result<Value> {
+    caller.without_tasks("tools/call", json!({"name": tool, "arguments": {"owner": owner}}))
 }
 
-/// Returns the URI of the structured content of a cut result.
+/// Returns the URI of a cut result: of its structured content, or else of its text.
 fn stored_uri(message: &Value) -> Option<&str> {
-    message["result"]["structuredContent"]["cut"]["uri"].as_str()
+    let result = &message["result"];
+    let links = result["content"].as_array().into_iter().flatten();
+    let mut links = links.filter(|block| block["type"] == "resource_link");
+    let structured = result["structuredContent"]["cut"]["uri"].as_str();
+    structured.or_else(|| links.find_map(|link| link["uri"].as_str()))
 }
 
-/// Returns every way to read a result around one of its rows: a method and its parameters.
-fn ways(uri: &str, row: u64) -> [(&'static str, Value); 6] {
-    let task = uri.split('/').nth(3).unwrap_or_default();
-    let read = |query: String| ("resources/read", json!({"uri": format!("{uri}?{query}")}));
-    let tool =
-        |arguments: Value| ("tools/call", json!({"name": "task_result", "arguments": arguments}));
+/// A method and its parameters.
+type Way = (&'static str, Value);
+
+fn read(uri: &str) -> Way {
+    ("resources/read", json!({"uri": uri}))
+}
+
+fn task_result(uri: &str, mut arguments: Value) -> Way {
+    arguments["task"] = uri.split('/').nth(3).unwrap_or_default().into();
+    ("tools/call", json!({"name": "task_result", "arguments": arguments}))
+}
+
+/// Returns every way to read a result around one of its rows.
+fn ways(uri: &str, row: u64) -> [Way; 7] {
     [
-        read(format!("from={}&bytes={}", row * ROW_BYTES, 1 << 20)),
-        read(format!("line={}&lines=1000", row + 2)),
-        read(format!("at=/rows/{row}")),
-        read(format!("at=/rows&from={row}&bytes=1000")),
-        tool(json!({"task": task, "from": row * ROW_BYTES})),
-        tool(json!({"task": task, "find": format!("\"row\":{row},")})),
+        read(uri),
+        read(&format!("{uri}?from={}&bytes={}", row * ROW_BYTES, 1 << 20)),
+        read(&format!("{uri}?line={}&lines=1000", row + 2)),
+        read(&format!("{uri}?at=/rows/{row}")),
+        read(&format!("{uri}?at=/rows&from={row}&bytes=1000")),
+        task_result(uri, json!({"from": row * ROW_BYTES})),
+        task_result(uri, json!({"find": format!("\"row\":{row},")})),
+    ]
+}
+
+/// Returns the ways that make the server search a whole result.
+fn costly_ways(uri: &str) -> [Way; 3] {
+    [
+        task_result(uri, json!({"find": "x".repeat(LONGEST_NEEDLE)})),
+        task_result(uri, json!({"find": "e"})),
+        read(&format!("{uri}?at=/missing")),
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ROWS, ways};
+    use serde_json::json;
+
+    use super::{ROWS, costly_ways, stored_uri, ways};
 
     #[test]
     fn ways_name_task_and_row_of_result() {
-        let ways = ways("outlive://results/5f1d/1", ROWS - 1);
-        let texts: Vec<String> = ways.iter().map(|(_, params)| params.to_string()).collect();
+        let uri = "outlive://results/5f1d/1";
+        let texts: Vec<String> = ways(uri, ROWS - 1)
+            .iter()
+            .chain(&costly_ways(uri))
+            .map(|(_, params)| params.to_string())
+            .collect();
         assert!(texts.iter().all(|text| text.contains("5f1d")), "{texts:?}");
-        assert!(texts[2].contains("outlive://results/5f1d/1?at=/rows/10499"), "{texts:?}");
+        assert!(texts[3].contains("outlive://results/5f1d/1?at=/rows/10499"), "{texts:?}");
+    }
+
+    #[test]
+    fn uri_of_cut_result_is_in_structured_content_or_link() {
+        let link = json!({"type": "resource_link", "uri": "outlive://results/5f1d/0"});
+        let text = json!({"result": {"content": [{"type": "text", "text": "…"}, link]}});
+        assert_eq!(stored_uri(&text), Some("outlive://results/5f1d/0"));
+        let mut both = text.clone();
+        both["result"]["structuredContent"] = json!({"cut": {"uri": "outlive://results/5f1d/1"}});
+        assert_eq!(stored_uri(&both), Some("outlive://results/5f1d/1"));
+        assert_eq!(stored_uri(&json!({"result": {"content": []}})), None);
     }
 }

@@ -23,7 +23,7 @@ pub(super) const HONEST_TOKEN: &str = "honest-caller-0123456789abcdef";
 pub(super) const HOSTILE_TOKEN: &str = "hostile-caller-0123456789abcdef";
 
 /// Maximum number of concurrent commands of all tools in [`TOOLS`].
-pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4 + 1;
+pub(super) const MAX_PROCESSES: usize = 4 + 4 + 4 + 8 + 4 + 1 + 2;
 
 const TOOLS: &str = r#"
 [tools.echo]
@@ -74,6 +74,12 @@ printf '{"row":10500}]}'
 arguments.owner = { type = "string" }
 output = "json"
 max_concurrent = 1
+
+[tools.log]
+description = "Prints a log of almost 1 MiB."
+command = ["sh", "-c", 'yes "a line of the log of $1, which is about as long as a row of the report" | head -c 900000', "log", "{owner}"]
+arguments.owner = { type = "string" }
+max_concurrent = 2
 "#;
 
 /// A running server.

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -239,10 +240,19 @@ fn read(caller: &Caller, uri: &str) -> io::Result<String> {
     ask(caller, "resources/read", json!({"uri": uri}))
 }
 
-/// Sends a request and returns its response without the ID of the message.
+/// Sends a request and returns its response without the ID of the message. A lookup that the server
+/// rejects because of its rate says nothing about the ID, so it is sent again.
+#[expect(clippy::needless_pass_by_value, reason = "callers pass a `json!` value in place")]
 fn ask(caller: &Caller, method: &str, params: Value) -> io::Result<String> {
-    let started = Instant::now();
-    let mut message = caller.request(method, params)?;
+    let (mut message, started) = loop {
+        let started = Instant::now();
+        let message = caller.request(method, params.clone())?;
+        let limit = &message["error"]["data"];
+        match limit["retryAfterMs"].as_u64().filter(|_| limit["limit"] == "poll_rate") {
+            Some(wait) => thread::sleep(Duration::from_millis(wait)),
+            None => break (message, started),
+        }
+    };
     if let Some(message) = message.as_object_mut() {
         message.remove("id");
     }
