@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::{
     call::{
-        block_on,
         screen::{Screen, shown},
         server::{Connection, Server, trouble},
     },
     error::Result,
     print::{Paint, paint},
+    runtime::block_on,
 };
 
 /// Maximum width of a line of text.

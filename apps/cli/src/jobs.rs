@@ -14,8 +14,9 @@ use crate::{
     error::{CliError, Kind, Result},
     paths,
     print::{self, talk},
+    runtime::block_on,
     serve::Label,
-    store::{block_on, plain, rough, wall_clock},
+    store::{plain, rough, wall_clock},
 };
 
 /// Lists the commands that a server runs, and ends them.
@@ -68,7 +69,7 @@ struct Server {
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::List { server, json } => list(&server, json),
-        Command::End { id, server } => block_on(end(&server, &id)),
+        Command::End { id, server } => block_on(Box::pin(end(&server, &id))),
     }
 }
 

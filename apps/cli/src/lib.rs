@@ -19,6 +19,7 @@ mod log;
 mod paths;
 mod print;
 mod program;
+mod runtime;
 mod serve;
 mod store;
 mod tasks;

@@ -10,11 +10,11 @@ use outlive::{
 use super::{Credentials, Person, address, credentials::OwnClient, trouble, whoami::Shown};
 use crate::{
     call::{
-        block_on,
         screen::Screen,
         server::{self, Server},
     },
     error::{CliError, Kind, Result},
+    runtime::block_on,
 };
 
 /// Logs in to a server, in the browser.

@@ -4,11 +4,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use super::{Credentials, address, trouble};
 use crate::{
-    call::{
-        block_on,
-        screen::{Screen, shown},
-    },
+    call::screen::{Screen, shown},
     error::Result,
+    runtime::block_on,
 };
 
 /// Deletes the login to a server, and revokes it at the authorization server.

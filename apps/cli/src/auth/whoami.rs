@@ -10,11 +10,9 @@ use serde_json::{Value, json};
 
 use super::{Credentials, address, trouble};
 use crate::{
-    call::{
-        block_on,
-        screen::{Screen, shown},
-    },
+    call::screen::{Screen, shown},
     error::{CliError, Kind, Result},
+    runtime::block_on,
     store::{rough, stamp, wall_clock},
 };
 

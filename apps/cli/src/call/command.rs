@@ -10,7 +10,10 @@ use crate::call::{
     screen::Screen,
     server::{Connection, Server, trouble},
 };
-use crate::error::{CliError, Result};
+use crate::{
+    error::{CliError, Result},
+    runtime::block_on,
+};
 use outlive::{
     client::{Client, tasks::TaskHandle},
     wire::Tool,
@@ -82,17 +85,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     block_on(Box::pin(call(args)))
-}
-
-/// Runs a future to completion. Abandons blocking threads, such as one that waits for a key press.
-pub(crate) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-            CliError::unreachable(format!("cannot start the async runtime: {error}"))
-        })?;
-    let done = runtime.block_on(work);
-    runtime.shutdown_background();
-    done
 }
 
 pub(super) async fn call(args: Args) -> Result<ExitCode> {

@@ -23,5 +23,5 @@ pub(crate) mod server;
 pub(crate) mod show;
 mod span;
 
-pub(crate) use command::{Args, PATIENCE, block_on, run};
+pub(crate) use command::{Args, PATIENCE, run};
 pub(crate) use span::span;

@@ -10,8 +10,8 @@ use super::{
     show::{Shown, show},
 };
 use crate::{
-    call::block_on,
     error::{CliError, Kind, Result},
+    runtime::block_on,
     store,
 };
 

@@ -8,7 +8,8 @@ use crate::{
     checks::{self},
     error::{CliError, Kind, Result},
     print::{self, Paint, paint},
-    store::{block_on, own_url, plain},
+    runtime::block_on,
+    store::{own_url, plain},
 };
 use serde::Serialize;
 use std::{io, process::ExitCode};
@@ -24,7 +25,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let plan = Plan::of(args)?;
     let mut findings = folder::check(&plan.data);
     findings.extend(files::check(&plan));
-    findings.extend(block_on(async {
+    findings.extend(block_on(Box::pin(async {
         let mut findings = match plan.store.clone().map_or_else(|| own_url(&plan.data), Ok) {
             Ok(url) => {
                 let mut findings = store::check(&url).await;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             findings.extend(upstreams::check(config, file).await);
         }
         Ok(findings)
-    })?);
+    }))?);
     findings.extend(machine::check(&began));
     let healthy = findings.iter().all(|finding| finding.level != Level::Failure);
     say(&findings, healthy, plan.json)?;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::{decide, desk::At, link, page, requests};
-use crate::{call::block_on, error::Result};
+use crate::{error::Result, runtime::block_on};
 
 /// Lists, approves, denies and answers open input requests.
 ///

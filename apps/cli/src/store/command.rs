@@ -1,9 +1,8 @@
 //! The command `outlive store`.
 
 use super::{list, migrate, purge, retry, show};
-use crate::error::{CliError, Kind, Result};
-use std::{future::Future, process::ExitCode};
-use tokio::runtime::Builder;
+use crate::{error::Result, runtime::block_on};
+use std::process::ExitCode;
 
 /// Inspects and repairs a task store, for all callers.
 ///
@@ -37,17 +36,10 @@ pub(super) enum Command {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.command {
-        Command::List(args) => block_on(list::run(args)),
-        Command::Show(args) => block_on(show::run(args)),
-        Command::Retry(args) => block_on(retry::run(args)),
-        Command::Purge(args) => block_on(purge::run(args)),
-        Command::Migrate(args) => block_on(migrate::run(args)),
+        Command::List(args) => block_on(Box::pin(list::run(args))),
+        Command::Show(args) => block_on(Box::pin(show::run(args))),
+        Command::Retry(args) => block_on(Box::pin(retry::run(args))),
+        Command::Purge(args) => block_on(Box::pin(purge::run(args))),
+        Command::Migrate(args) => block_on(Box::pin(migrate::run(args))),
     }
-}
-
-/// Runs a command on a runtime with one thread.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::new(Kind::Failed, error))?;
-    runtime.block_on(work)
 }

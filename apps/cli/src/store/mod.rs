@@ -17,7 +17,7 @@ mod show;
 mod span;
 
 pub(crate) use access::{Store, no_task, own_url, trouble, url_or_own, without_password};
-pub(crate) use command::{Args, block_on, run};
+pub(crate) use command::{Args, run};
 pub(crate) use format::{end_of, plain, rough, shortened, stamp, table, wall_clock};
 pub(crate) use list::of_all as list;
 use span::span;

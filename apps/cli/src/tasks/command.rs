@@ -3,7 +3,7 @@
 use super::remove::{Remove, remove};
 use super::which::{Answer, Get, WithResult, no_task_named};
 use super::{cancel, list, operate, resume, watch};
-use crate::{call::block_on, error::Result};
+use crate::{error::Result, runtime::block_on};
 use std::process::ExitCode;
 
 /// Lists, watches, answers and cancels calls and tasks.

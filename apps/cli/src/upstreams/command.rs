@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::{check, import, log, request, show};
-use crate::{error::Result, store::block_on};
+use crate::{error::Result, runtime::block_on};
 
 /// Shows the MCP servers behind `outlive serve`, and checks them.
 ///
@@ -39,10 +39,10 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         None => show::run(&args.show),
-        Some(Command::Check(args)) => block_on(check::run(args)),
+        Some(Command::Check(args)) => block_on(Box::pin(check::run(args))),
         Some(Command::Log(args)) => log::run(args),
-        Some(Command::Restart(args)) => block_on(request::restart(args)),
-        Some(Command::Accept(args)) => block_on(request::accept(args)),
+        Some(Command::Restart(args)) => block_on(Box::pin(request::restart(args))),
+        Some(Command::Accept(args)) => block_on(Box::pin(request::accept(args))),
         Some(Command::Import(args)) => import::run(args),
     }
 }
