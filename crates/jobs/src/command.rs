@@ -23,15 +23,7 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Co
     }
     command.envs(spec.env.iter().map(|(name, value)| (name, value))).env(JOB_VARIABLE, mark);
     if let Some(folder) = &spec.working_dir {
-        // Checked here, because the error for a missing folder looks like that for a missing
-        // program.
-        if !folder.is_dir() {
-            return Err(format!(
-                "the working directory `{}` does not exist; create it, or specify another",
-                folder.display()
-            ));
-        }
-        command.current_dir(folder);
+        enter(&mut command, folder)?;
     }
     let has_responses = spec.interactive && matches!(channel, Channel::Stdout(_));
     let has_input = has_responses || spec.stdin.is_some();
@@ -41,11 +33,23 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Co
     Ok(command)
 }
 
-/// Returns a message that explains why the command could not be started.
-pub(super) fn explain(spec: &JobSpec, error: &io::Error) -> String {
+/// Sets the working directory of a command.
+pub(super) fn enter(command: &mut Command, folder: &Path) -> Result<(), String> {
+    // Checked here, because the error for a missing folder looks like that for a missing program.
+    if !folder.is_dir() {
+        return Err(format!(
+            "the working directory `{}` does not exist; create it, or specify another",
+            folder.display()
+        ));
+    }
+    command.current_dir(folder);
+    Ok(())
+}
+
+/// Returns a message that explains why a program could not be started.
+pub(super) fn explain(program: &str, error: &io::Error) -> String {
     /// `ENOEXEC`, on every Unix.
     const NO_PROGRAM: i32 = 8;
-    let program = spec.argv.first().map(String::as_str).unwrap_or_default();
     match error.kind() {
         ErrorKind::NotFound if program.contains('/') && Path::new(program).exists() => format!(
             "`{program}` exists, but its interpreter (first line, `#!`) does not; install the interpreter, or change the line"

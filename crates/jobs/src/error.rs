@@ -32,6 +32,9 @@ pub enum Error {
     /// The supervisor did not start.
     #[error("the supervisor did not start: {0}")]
     Supervisor(String),
+    /// The program could not be started. The text says why, and what to do.
+    #[error("{0}")]
+    NotStarted(String),
     /// The supervisor is alive, but its socket is gone.
     #[error(
         "the supervisor of job {job} does not accept connections; kill its process{} to mark the job as lost",

@@ -150,6 +150,11 @@ impl Folder {
     }
 
     pub(super) fn spec(&self) -> io::Result<JobSpec> {
+        self.read_spec()
+    }
+
+    /// Reads the specification as `T`.
+    pub(super) fn read_spec<T: DeserializeOwned>(&self) -> io::Result<T> {
         self.read_json(SPEC)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
@@ -282,7 +287,7 @@ impl Folder {
 }
 
 /// Creates the folder of a job with its specification, atomically. Keeps an existing folder.
-pub(super) fn make(jobs: &Path, id: &str, spec: &JobSpec) -> io::Result<()> {
+pub(super) fn make(jobs: &Path, id: &str, spec: &impl Serialize) -> io::Result<()> {
     let new = jobs.join(format!(".new-{}", random_name()));
     private_folder(&new)?;
     let made = write_new(&new.join(SPEC), &serde_json::to_vec(spec)?)

@@ -1,12 +1,6 @@
 //! Handle of a job: reads its output, responds to its input requests, and ends it.
 
-use std::{
-    fs, io,
-    os::unix::{fs::MetadataExt, process::CommandExt},
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{fs, io, os::unix::process::CommandExt, path::PathBuf, process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -22,8 +16,9 @@ use super::{
     inputs::check_response,
     lines::Reader,
     output, processes,
+    program::this_program,
+    ready::READY,
     reported::Reported,
-    supervisor::READY,
     wire::{News, ServerRequest, Taken, What},
 };
 
@@ -339,21 +334,5 @@ impl Patience {
 impl Stage {
     fn is_running(&self) -> bool {
         matches!(self, Self::Running)
-    }
-}
-
-/// Returns the path of the running program, even if its file has been replaced.
-fn this_program() -> io::Result<PathBuf> {
-    const RUNNING: &str = "/proc/self/exe";
-    let path = std::env::current_exe()?;
-    let is_same = |running: &Path| {
-        let (running, named) = (fs::metadata(running)?, fs::metadata(&path)?);
-        io::Result::Ok((running.dev(), running.ino()) == (named.dev(), named.ino()))
-    };
-    match is_same(Path::new(RUNNING)) {
-        Ok(false) => Ok(RUNNING.into()),
-        Err(_) if Path::new(RUNNING).exists() => Ok(RUNNING.into()),
-        // The program file is unchanged, or the system cannot tell.
-        _ => Ok(path),
     }
 }

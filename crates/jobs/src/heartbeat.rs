@@ -7,8 +7,13 @@ use std::{
     fs::{self, File},
     io,
     path::Path,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
+
+use tokio::time::Instant;
+
+/// Minimum and maximum interval between two checks.
+const CHECKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 const NAME: &str = "server.heartbeat";
 
@@ -24,8 +29,33 @@ pub fn record_heartbeat(data: &Path) -> io::Result<()> {
     options.open(data.join(NAME))?.set_modified(SystemTime::now())
 }
 
-/// Returns the time of the last heartbeat. Only a change of it means something, because clocks are
-/// adjusted.
-pub(super) fn last(data: &Path) -> Option<SystemTime> {
-    fs::metadata(data.join(NAME)).and_then(|file| file.modified()).ok()
+/// Last heartbeat of a server that a supervisor has seen.
+#[derive(Debug)]
+pub(super) struct LastHeartbeat {
+    /// Only a change of it means something, because clocks are adjusted.
+    last: Option<SystemTime>,
+    seen: Instant,
+}
+
+impl LastHeartbeat {
+    pub(super) fn new() -> Self {
+        Self { last: None, seen: Instant::now() }
+    }
+
+    /// Returns the time of the next check, if a process ends without heartbeats.
+    pub(super) fn next_check(orphan_timeout: Option<Duration>) -> Option<Instant> {
+        let every = (orphan_timeout? / 4).clamp(CHECKS.0, CHECKS.1);
+        Some(Instant::now() + every)
+    }
+
+    /// Checks for a heartbeat in a data folder. Returns the time since the last new one.
+    pub(super) fn silence(&mut self, data: Option<&Path>) -> Duration {
+        let modified = |data: &Path| fs::metadata(data.join(NAME)).and_then(|file| file.modified());
+        let last = data.and_then(|data| modified(data).ok());
+        if last != self.last {
+            self.last = last;
+            self.seen = Instant::now();
+        }
+        self.seen.elapsed()
+    }
 }

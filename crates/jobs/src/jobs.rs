@@ -2,15 +2,15 @@
 
 use std::{
     fs, io,
-    os::unix::{fs::PermissionsExt, net::SocketAddr},
     path::{Path, PathBuf},
 };
 
 use super::{
     Error, Job, JobInfo, JobSpec, Result, State,
-    files::{is_id, random_name},
+    files::is_id,
     folder::{self, Folder, Stage},
     handle::Access,
+    root::open_root,
 };
 
 /// Jobs of one folder.
@@ -24,18 +24,7 @@ pub struct Jobs {
 impl Jobs {
     /// Opens the folder of jobs, `<data>/jobs`. Creates it if it is missing.
     pub fn open(folder: &Path) -> Result<Self> {
-        let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
-        let sockets = folder::sockets(&folder);
-        if SocketAddr::from_pathname(sockets.join(random_name())).is_err() {
-            return Err(Error::PathTooLong(folder));
-        }
-        // Both folders get permissions for this user only, even if they existed.
-        for path in [&folder, &sockets] {
-            folder::private_folder(path)
-                .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700)))
-                .map_err(Error::io("create the folder", path))?;
-        }
-        folder::tidy(&folder).map_err(Error::io("read", &folder))?;
+        let folder = open_root(folder)?;
         Ok(Self { folder, program: None })
     }
 

@@ -5,7 +5,7 @@
 //! next server finds the job by its ID and continues reading at any line.
 //!
 //! The supervisor is the server's own program, started as `<program> __supervise <folder of the job>`
-//! ([`SUPERVISE`]). Its `main` calls [`supervise`].
+//! ([`SUPERVISE`]). Its `main` calls [`supervise_if_asked`].
 //!
 //! All state is in the job's folder (`folder.rs`), and survives every process:
 //!
@@ -31,7 +31,12 @@
 //!
 //! On systems without Unix sockets, a command is a child of the server (`unsupervised`) and ends
 //! with it.
+//!
+//! A **pipe** is a process that speaks over its standard streams, such as an MCP server, and
+//! survives its gateway ([`Pipes`]). Its supervisor is the same program in another mode (`pipe`),
+//! with a folder under `<data>/pipes`: the files above, without `out` and `err`, and `overflow`, messages that are too much for the memory.
 
+mod asked;
 mod clock;
 mod command;
 mod control;
@@ -49,10 +54,19 @@ mod line;
 mod lines;
 mod names;
 mod output;
+mod pipe;
 mod pipes;
 #[cfg(unix)]
 mod processes;
+#[cfg(unix)]
+mod program;
+#[cfg(unix)]
+mod ready;
 mod reported;
+#[cfg(unix)]
+mod root;
+#[cfg(unix)]
+mod socket;
 mod spec;
 #[cfg(unix)]
 mod supervisor;
@@ -71,9 +85,14 @@ pub use supervisor::supervise;
 #[cfg(not(unix))]
 pub use unsupervised::{Job, Jobs, supervise};
 
+pub use asked::{can_supervise, supervise_if_asked};
 pub use control::{ControlMode, InputLine, Progress};
 pub use error::{Error, Result};
 pub use heartbeat::record_heartbeat;
 pub use line::{Line, MAX_LINE, Position};
 pub use names::{JOB_VARIABLE, SUPERVISE};
+pub use pipe::{
+    AttachState, Attached, CarriedInput, Members, Pipe, PipeEvent, PipeHello, PipeInfo, PipeSender,
+    PipeSpec, Pipes, Retention, SlotState, id_text,
+};
 pub use spec::{Event, Exit, How, JobInfo, JobSpec, State, WaitsFor};

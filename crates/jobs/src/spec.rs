@@ -74,6 +74,11 @@ impl JobSpec {
         }
     }
 
+    /// Returns the program.
+    pub(super) fn program(&self) -> &str {
+        self.argv.first().map(String::as_str).unwrap_or_default()
+    }
+
     /// Returns whether commands do not inherit this variable.
     pub(super) fn withholds(&self, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(b"OUTLIVE_")

@@ -83,7 +83,7 @@ impl Family {
 
     /// Asks all processes to exit, kills those that remain after `grace`, and waits for them.
     /// Returns whether none is left.
-    async fn end_all(&self, grace: Duration) -> bool {
+    pub(crate) async fn end_all(&self, grace: Duration) -> bool {
         let hard = later(grace);
         self.ask_to_end();
         while !self.is_gone() {

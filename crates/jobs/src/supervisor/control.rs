@@ -17,8 +17,8 @@ use tokio::{
 };
 
 use super::super::{
-    files::random_name,
-    folder::{Folder, sockets},
+    folder::Folder,
+    socket::{is_ours, listen},
     wire::{MAX_REQUEST, News, ServerRequest, Taken, What},
 };
 
@@ -61,16 +61,7 @@ pub(super) enum Request {
 
 impl Control {
     pub(super) fn open(folder: &Folder) -> io::Result<Self> {
-        let (name, path, listener) = loop {
-            let name = random_name();
-            let path = sockets(folder.jobs()).join(&name);
-            match UnixListener::bind(&path) {
-                Ok(listener) => break (name, path, listener),
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(error) => return Err(error),
-            }
-        };
-        folder.set_control(&name)?;
+        let (listener, path) = listen(folder)?;
         let followers = Followers::default();
         Ok(Self { listener, path, job: folder.id().to_owned(), followers })
     }
@@ -105,12 +96,6 @@ impl Control {
         drop(self.listener);
         let _ = timeout(PATIENCE, async { while connections.join_next().await.is_some() {} }).await;
     }
-}
-
-/// Returns whether the peer has the same user ID. The folder already excludes other users; this
-/// also holds if its permissions were changed.
-fn is_ours(stream: &UnixStream) -> bool {
-    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Serves one connection. Errors mean that the server disconnected, and are ignored.

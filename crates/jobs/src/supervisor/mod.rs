@@ -6,9 +6,7 @@
 mod control;
 mod inbox;
 mod messages;
-mod ready;
 mod run;
 mod supervise;
 
-pub(super) use ready::READY;
 pub use supervise::supervise;

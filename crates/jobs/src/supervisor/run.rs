@@ -2,13 +2,7 @@
 //!
 //! One loop handles output, messages, requests of servers, timeouts and processes.
 
-use std::{
-    future::pending,
-    io,
-    os::unix::process::CommandExt,
-    process::Child,
-    time::{Duration, SystemTime},
-};
+use std::{future::pending, io, os::unix::process::CommandExt, process::Child, time::Duration};
 
 use rustix::process::Pid;
 use tokio::{
@@ -26,15 +20,15 @@ use super::{
         control::Channel,
         files::now,
         folder::Folder,
-        heartbeat,
+        heartbeat::LastHeartbeat,
         output::{Output, Tail},
         pipes::{Stderr, Stdin, Stdout, Writing},
         processes::{self, Family, GIVE_UP_AFTER, LEFT, LOOK_EVERY},
+        ready::say_ready,
         wire::News,
     },
     control::{Control, Followers, Request},
     messages::Messages,
-    ready::say_ready,
 };
 
 /// Time that other processes may keep the output open after the command has exited.
@@ -44,8 +38,6 @@ const MAX_REQUESTS: usize = 16;
 /// Maximum number of reads that drain a pipe at the end: enough for the largest pipe, and finite,
 /// because an unknown process may hold the other end.
 const MAX_RESTS: usize = 64;
-/// Minimum and maximum interval between two checks of the server heartbeat.
-const LOOK_FOR_SERVER: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// State that is prepared before the command starts.
 #[derive(Debug)]
@@ -109,7 +101,10 @@ impl<'f> Run<'f> {
 
 /// Starts the command as the leader of a process group.
 fn start(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Child, String> {
-    prepare(spec, mark, channel)?.process_group(0).spawn().map_err(|error| explain(spec, &error))
+    prepare(spec, mark, channel)?
+        .process_group(0)
+        .spawn()
+        .map_err(|error| explain(spec.program(), &error))
 }
 
 /// Writes the exit, and retries until it succeeds, so that an exit is not lost on a full disk.
@@ -148,9 +143,7 @@ pub(super) struct Watch<'a> {
     pub(super) news: &'a watch::Sender<News>,
     pub(super) clock: Clock,
     pub(super) followers: Followers,
-    /// Last heartbeat of a server, and the time when it was first seen.
-    server_heartbeat: Option<SystemTime>,
-    server_seen: Instant,
+    heartbeat: LastHeartbeat,
     /// Reason why the supervisor ended the command.
     ended_by: Option<How>,
     /// End of the command itself.
@@ -208,8 +201,7 @@ impl<'a> Watch<'a> {
             news,
             clock: Clock::start(spec.timeout),
             followers,
-            server_heartbeat: None,
-            server_seen: Instant::now(),
+            heartbeat: LastHeartbeat::new(),
             ended_by: None,
             ending: None,
             phase: Phase::Running,
@@ -356,19 +348,12 @@ impl<'a> Watch<'a> {
     }
 
     fn look_for_server_at(&self) -> Option<Instant> {
-        let (often, seldom) = LOOK_FOR_SERVER;
-        let every = (self.spec.orphan_timeout? / 4).clamp(often, seldom);
-        Some(Instant::now() + every)
+        LastHeartbeat::next_check(self.spec.orphan_timeout)
     }
 
     fn look_for_server(&mut self) {
-        let data = self.folder.jobs().parent();
-        let heartbeat = data.and_then(heartbeat::last);
-        if heartbeat != self.server_heartbeat {
-            self.server_heartbeat = heartbeat;
-            self.server_seen = Instant::now();
-        } else if self.spec.orphan_timeout.is_some_and(|after| self.server_seen.elapsed() >= after)
-        {
+        let silence = self.heartbeat.silence(self.folder.jobs().parent());
+        if self.spec.orphan_timeout.is_some_and(|after| silence >= after) {
             self.end(How::Orphaned);
         }
     }

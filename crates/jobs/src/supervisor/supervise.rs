@@ -11,13 +11,14 @@ use super::{
         error::{Error, Result},
         files::{now, random_name},
         folder::{Folder, StartMark},
+        pipe::{self, StoredSpec},
         processes,
     },
     control::Control,
     run::Run,
 };
 
-/// Runs the supervisor of the job in this folder, until no process of its command is left.
+/// Runs the supervisor of the job or process in this folder, until no process of it is left.
 ///
 /// A program calls this function when a server started it with [`SUPERVISE`](crate::SUPERVISE) and
 /// the folder. The function takes over the process: it becomes a session leader, adopts orphaned
@@ -26,7 +27,14 @@ pub fn supervise(job: &Path) -> Result<()> {
     // A separate session, so that closing the server's terminal does not end the supervisor. Fails
     // for a group leader, which is a supervisor that was started manually.
     let _ = rustix::process::setsid();
-    watch_over(&Folder::new(job.to_owned())).inspect_err(|error| {
+    let folder = Folder::new(job.to_owned());
+    // A folder without a readable specification is reported by the next function.
+    let stored: StoredSpec = folder.read_spec().unwrap_or_default();
+    let done = match stored.pipe {
+        Some(spec) => pipe::supervise(&folder, spec),
+        None => watch_over(&folder),
+    };
+    done.inspect_err(|error| {
         // The server reads this line instead of `READY`.
         let _ = writeln!(io::stdout(), "{}", complaint(error));
     })

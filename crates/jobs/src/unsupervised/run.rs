@@ -99,7 +99,7 @@ pub(super) fn write_exit(folder: &Path, exit: &Exit) -> io::Result<()> {
 
 fn spawn(spec: &JobSpec, mark: &str, nonce: Nonce) -> Result<Child, String> {
     let mut command = Command::from(prepare(spec, mark, Channel::Stdout(nonce))?);
-    command.kill_on_drop(true).spawn().map_err(|error| explain(spec, &error))
+    command.kill_on_drop(true).spawn().map_err(|error| explain(spec.program(), &error))
 }
 
 /// Files that store the output of a command.

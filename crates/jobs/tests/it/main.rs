@@ -7,5 +7,6 @@ mod ending; // ending commands and all their processes
 mod inputs; // standard input, input requests and their responses
 mod killed; // servers and supervisors that are killed
 mod output; // output: large, long lines, binary, standard error
+mod pipes; // processes that survive their gateway
 mod starting; // commands start at most once
 mod support; // a data folder and helpers
