@@ -8,6 +8,7 @@ use outlive_transport::TokioClock;
 use super::{
     browser::Cookies,
     client_document::Documents,
+    connections::Connections,
     error::AuthProxyBuildError,
     identity::{Identity, UserRule},
     keys::Keys,
@@ -37,6 +38,7 @@ pub struct AuthProxyBuilder {
     login_store: Option<Arc<dyn LoginStore>>,
     max_logins: usize,
     allow_user: Option<UserRule>,
+    connections: Option<Arc<dyn Connections>>,
     spans: Spans,
     max_body_bytes: usize,
     fetch: Fetcher,
@@ -60,6 +62,7 @@ impl AuthProxy {
             login_store: None,
             max_logins: 100_000,
             allow_user: None,
+            connections: None,
             spans: Spans {
                 access: Duration::from_secs(10 * 60),
                 refresh: Duration::from_secs(30 * 86_400),
@@ -152,6 +155,12 @@ impl AuthProxyBuilder {
         self
     }
 
+    /// Sets other servers at which each user logs in, on pages below `connect/` of the issuer.
+    pub fn connections(mut self, connections: impl Connections) -> Self {
+        self.connections = Some(Arc::new(connections));
+        self
+    }
+
     /// Sets the lifetime of an access token. It cannot be revoked, so the lifetime should be short.
     pub fn access_lifetime(mut self, span: Duration) -> Self {
         self.spans.access = span;
@@ -229,6 +238,7 @@ impl AuthProxyBuilder {
             provider,
             documents: Documents::new(!is_tls, Arc::clone(clock)),
             allow_user: self.allow_user,
+            connections: self.connections,
             spans: self.spans,
             max_body_bytes: self.max_body_bytes,
             clock: Arc::clone(clock),
@@ -269,6 +279,7 @@ impl fmt::Debug for AuthProxyBuilder {
             login_store: _,
             max_logins,
             allow_user,
+            connections,
             spans: Spans { access, refresh, login, consent },
             max_body_bytes,
             fetch: _,
@@ -284,6 +295,7 @@ impl fmt::Debug for AuthProxyBuilder {
             .field("login_store", &format_args!("…"))
             .field("max_logins", max_logins)
             .field("allow_user", &allow_user.is_some())
+            .field("connections", &connections.is_some())
             .field("access_lifetime", access)
             .field("refresh_lifetime", refresh)
             .field("login_lifetime", login)

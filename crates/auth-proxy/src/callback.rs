@@ -8,6 +8,7 @@ use http::{Request, StatusCode, header};
 
 use super::{
     browser_reply::error_page,
+    connect,
     entries::key,
     grant,
     login::{Underway, login_cookie},
@@ -17,6 +18,8 @@ use super::{
     state::ProxyState,
 };
 
+const EXPIRED: &str = "This login was not started in this browser, or it has expired. Start again in your application.";
+
 const DENIED: ErrorReply =
     ErrorReply::new("access_denied", "this user is not permitted to use this server");
 
@@ -25,10 +28,18 @@ pub(super) async fn callback(proxy: &ProxyState, request: &Request<Bytes>) -> Re
     let state = params.get("state").filter(|_| !params.doubled(&["state"])).unwrap_or_default();
     let name = login_cookie(state);
     let cookie = proxy.cookies.get(request.headers(), &name);
+    if let Some(sign_in) = cookie.and_then(|cookie| connect::open_sign_in(proxy, cookie, state)) {
+        let mut reply = match proxy.now() < sign_in.until {
+            true => connect::signed_in(proxy, &params, state, &sign_in).await,
+            false => error_page(StatusCode::BAD_REQUEST, EXPIRED),
+        };
+        let gone = proxy.cookies.unset(&name);
+        reply.headers_mut().extend(gone.map(|gone| (header::SET_COOKIE, gone)));
+        return reply;
+    }
     let underway = cookie.and_then(|cookie| proxy.keys.open::<Underway>(cookie, &["login", state]));
     let Some(underway) = underway.filter(|underway| proxy.now() < underway.login.until) else {
-        let why = "This login was not started in this browser, or it has expired. Start again in your application.";
-        return error_page(StatusCode::BAD_REQUEST, why);
+        return error_page(StatusCode::BAD_REQUEST, EXPIRED);
     };
     let mut reply = match finished(proxy, &params, state, &underway).await {
         Ok(code) => underway.login.back(&proxy.issuer, [("code", code.as_str())]),

@@ -80,6 +80,68 @@ pub(super) fn consent(asked: &ConsentPage<'_>) -> String {
     )
 }
 
+/// Content of the consent page for a login at another server.
+pub(super) struct ConnectPage<'a> {
+    /// Name of this server.
+    pub(super) server: &'a str,
+    /// Name of the other server, as the operator chose it.
+    pub(super) name: &'a str,
+    pub(super) host: &'a str,
+    pub(super) scopes: &'a [String],
+    /// Person who has signed in.
+    pub(super) person: &'a str,
+    /// URL of the form.
+    pub(super) action: &'a str,
+    /// Sealed target in the form.
+    pub(super) request: &'a str,
+}
+
+/// Returns the consent page for a login at another server.
+pub(super) fn connect(asked: &ConnectPage<'_>) -> String {
+    let (server, name, host) = (escaped(asked.server), escaped(asked.name), escaped(asked.host));
+    let (action, request) = (escaped(asked.action), escaped(asked.request));
+    let person = escaped(asked.person);
+    let scopes = match asked.scopes {
+        [] => "what its login page names".to_owned(),
+        scopes => scopes.iter().map(|scope| escaped(scope)).collect::<Vec<_>>().join(", "),
+    };
+    page(
+        "Connect your account?",
+        &format!(
+            "<p><strong>{server}</strong> wants to use <strong>{name}</strong> ({host}) with your \
+             account there.</p>\
+             <dl><dt>Your account here</dt><dd>{person}</dd>\
+             <dt>Requested access</dt><dd>{scopes}</dd></dl>\
+             <p>Only calls of your own applications use this login. Continue only if you have just \
+             started this yourself. You log in at {host} next.</p>\
+             <form method=\"post\" action=\"{action}\">\
+             <input type=\"hidden\" name=\"request\" value=\"{request}\">\
+             <button name=\"decision\" value=\"allow\">Continue</button>\
+             <button name=\"decision\" value=\"deny\">Cancel</button></form>"
+        ),
+    )
+}
+
+/// Returns the page after a login at another server.
+pub(super) fn connected(name: &str) -> String {
+    let name = escaped(name);
+    page(
+        "Connected",
+        &format!("<p>You are logged in at <strong>{name}</strong>. You may close this page.</p>"),
+    )
+}
+
+/// Returns the page after a user has cancelled a login at another server.
+pub(super) fn not_connected(name: &str) -> String {
+    let name = escaped(name);
+    page(
+        "Not connected",
+        &format!(
+            "<p>Nothing has changed for <strong>{name}</strong>. You may close this page.</p>"
+        ),
+    )
+}
+
 /// Returns a page with an error.
 pub(super) fn problem(what: &str) -> String {
     page("Login failed", &format!("<p>{}</p>", escaped(what)))

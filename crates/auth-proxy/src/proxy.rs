@@ -12,7 +12,7 @@ use outlive_transport::{
 };
 
 use super::{
-    authorize, callback, consent,
+    authorize, callback, connect, consent,
     error::ProviderTokenError,
     metadata, provider_token, register,
     reply::{self, Reply},
@@ -54,6 +54,8 @@ enum Page {
     Callback,
     Token,
     Revoke,
+    /// Page for a login at another server, and its callback.
+    Connect,
 }
 
 impl AuthProxy {
@@ -88,16 +90,25 @@ impl AuthProxy {
     ) -> Result<SecretString, ProviderTokenError> {
         provider_token::get(&self.0, caller).await
     }
+
+    /// Returns the address of the page on which a principal logs in at another server. Returns `None`
+    /// if users cannot log in at a server with this name, or if the principal has no person.
+    ///
+    /// The address is valid for an hour, and only for the person behind the principal, who signs in
+    /// before the page is shown.
+    pub fn connect_url(&self, name: &str, caller: &Principal) -> Option<String> {
+        connect::address(&self.0, name, caller)
+    }
 }
 
 impl Routes for AuthProxy {
     fn matches(&self, path: &str) -> Option<usize> {
-        Page::at(&self.0.base, path).map(|_| self.0.max_body_bytes)
+        Page::at(&self.0, path).map(|_| self.0.max_body_bytes)
     }
 
     fn respond(&self, request: Request<Bytes>) -> ResponseFuture<'_> {
         Box::pin(async move {
-            let reply = match Page::at(&self.0.base, request.uri().path()) {
+            let reply = match Page::at(&self.0, request.uri().path()) {
                 Some(page) => page.respond(&self.0, &request).await,
                 None => reply::empty(StatusCode::NOT_FOUND),
             };
@@ -107,8 +118,9 @@ impl Routes for AuthProxy {
 }
 
 impl Page {
-    /// Returns the endpoint at `path`, for an issuer with the path `base`.
-    fn at(base: &str, path: &str) -> Option<Self> {
+    /// Returns the endpoint at `path`.
+    fn at(proxy: &ProxyState, path: &str) -> Option<Self> {
+        let base = proxy.base.as_str();
         if path.strip_prefix(metadata::WELL_KNOWN) == Some(base) {
             return Some(Self::Metadata);
         }
@@ -120,6 +132,7 @@ impl Page {
             "/callback" => Some(Self::Callback),
             "/token" => Some(Self::Token),
             "/revoke" => Some(Self::Revoke),
+            path if proxy.connections.is_some() => connect::parse_path(path).map(|_| Self::Connect),
             _ => None,
         }
     }
@@ -127,11 +140,15 @@ impl Page {
     async fn respond(self, proxy: &Arc<ProxyState>, request: &Request<Bytes>) -> Reply {
         let method = match self {
             Self::Register | Self::Consent | Self::Token | Self::Revoke => Method::POST,
-            Self::Metadata | Self::Keys | Self::Authorize | Self::Callback => Method::GET,
+            Self::Connect if *request.method() == Method::POST => Method::POST,
+            Self::Metadata | Self::Keys | Self::Authorize | Self::Callback | Self::Connect => {
+                Method::GET
+            }
         };
         // Endpoints that use cookies are for same-origin pages; the others are for programs and web
         // pages of any origin.
-        let is_for_browsers = matches!(self, Self::Authorize | Self::Consent | Self::Callback);
+        let is_for_browsers =
+            matches!(self, Self::Authorize | Self::Consent | Self::Callback | Self::Connect);
         if *request.method() == Method::OPTIONS && !is_for_browsers {
             return reply::for_any_origin(reply::preflight());
         }
@@ -149,6 +166,7 @@ impl Page {
             Self::Callback => callback::callback(proxy, request).await,
             Self::Token => token::token(proxy, request).await,
             Self::Revoke => revoke::revoke(proxy, request).await,
+            Self::Connect => connect::respond(proxy, request).await,
         };
         if is_for_browsers { reply } else { reply::for_any_origin(reply) }
     }

@@ -6,9 +6,9 @@ use outlive_auth::server::ResourceUri;
 use outlive_protocol::Clock;
 
 use super::{
-    browser::Cookies, client_document::Documents, identity::UserRule, keys::Keys,
-    login_store::LoginStore, params::Params, provider_client::ProviderClient, reply::ErrorReply,
-    scopes::ScopeRules, time::seconds,
+    browser::Cookies, client_document::Documents, connections::Connections, identity::UserRule,
+    keys::Keys, login_store::LoginStore, params::Params, provider_client::ProviderClient,
+    reply::ErrorReply, scopes::ScopeRules, time::seconds,
 };
 
 /// State that all requests share.
@@ -28,6 +28,8 @@ pub(super) struct ProxyState {
     pub(super) provider: ProviderClient,
     pub(super) documents: Documents,
     pub(super) allow_user: Option<UserRule>,
+    /// Other servers at which users log in.
+    pub(super) connections: Option<Arc<dyn Connections>>,
     pub(super) spans: Spans,
     pub(super) max_body_bytes: usize,
     pub(super) clock: Arc<dyn Clock>,

@@ -15,7 +15,7 @@ use super::{
     oauth::{Kind, Source, Why},
     registration::{By, Registered},
     scopes::Scopes,
-    store::tokens_for,
+    store::{CredentialStore, tokens_for},
     token::{Held, Since},
     token_endpoint::{Given, TokenEndpoint},
     url::Place,
@@ -43,13 +43,30 @@ impl Source {
     /// Acquires a token and stores it. The caller must hold `gate`.
     pub(super) async fn acquire(&self, why: &Why) -> Result<(), OAuthError> {
         self.secure()?;
+        if self.settings.login.is_some() && !why.is_quiet {
+            // A login waits for its user, so it must not block other processes.
+            return self.acquire_now(why).await;
+        }
+        let reservation = self.begin_renewal().await?;
+        let acquired = self.acquire_now(why).await;
+        reservation.end().await;
+        acquired
+    }
+
+    async fn acquire_now(&self, why: &Why) -> Result<(), OAuthError> {
         // Another process may have acquired a token and rotated our refresh token.
         self.reload().await?;
         let mut held = self.current();
-        if let (Some(held), Some(refused)) = (&held, &why.refused)
-            && held.token != *refused
-        {
+        let is_replaced = match (&held, &why.refused) {
+            (Some(held), Some(refused)) => held.token != *refused,
+            (held, None) => held.is_some() && why.kind == Kind::Unrequested,
+            (None, Some(_)) => false,
+        };
+        if is_replaced {
             return Ok(());
+        }
+        if let Grant::Exchange(exchange) = &self.settings.grant {
+            return self.exchange(exchange).await;
         }
         let fetch = self.fetch().await;
         if why.kind == Kind::Expiring {
@@ -60,6 +77,14 @@ impl Source {
                 refreshed => refreshed,
             };
         }
+        let challenged;
+        let why = match why.kind {
+            Kind::Unrequested => {
+                challenged = self.challenge(why).await;
+                &challenged
+            }
+            _ => why,
+        };
         let found = self.discover(fetch, why, held.as_deref()).await?;
         if held.as_ref().is_some_and(|held| held.issuer != found.server.issuer) {
             // Tokens of one authorization server are not valid at another.
@@ -67,7 +92,7 @@ impl Source {
             held = None;
         }
         if let Some(held) = &held
-            && why.kind == Kind::Refused
+            && matches!(why.kind, Kind::Refused | Kind::Unrequested)
             && held.refresh.is_some()
             && !held.is_just_refreshed(self.now())
         {
@@ -109,6 +134,12 @@ impl Source {
         let resource = metadata.as_ref().map(|it| it.resource.clone());
         let resource = resource.unwrap_or_else(|| server.without_query().to_owned());
         Ok(Found { server: found, resource, metadata })
+    }
+
+    /// Adds the challenge of the MCP server to a reason that has none.
+    async fn challenge(&self, why: &Why) -> Why {
+        let server = &self.settings.server;
+        why.clone().with(&discovery::challenges(&self.own_fetch(), server).await)
     }
 
     /// Chooses the scopes to request: those of the challenge, else the configured ones, else all
@@ -372,6 +403,14 @@ impl Source {
         tokens_for(self.server.as_ref())
     }
 
+    /// Reserves the renewal of the tokens, among the processes that share the store.
+    async fn begin_renewal(&self) -> Result<Reservation, OAuthError> {
+        let (store, name) = (Arc::clone(&self.settings.store), self.tokens());
+        let (reserved_in, reserved) = (Arc::clone(&store), name.clone());
+        blocking(move || store.begin_renewal(&name)).await??;
+        Ok(Reservation { store: reserved_in, name: reserved })
+    }
+
     pub(super) async fn get(&self, name: &str) -> Result<Option<SecretString>, OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.get(&name)).await??)
@@ -385,6 +424,20 @@ impl Source {
     pub(super) async fn remove(&self, name: &str) -> Result<(), OAuthError> {
         let (store, name) = (Arc::clone(&self.settings.store), name.to_owned());
         Ok(blocking(move || store.remove(&name)).await??)
+    }
+}
+
+/// A reserved renewal. The task that holds it is never dropped, so it always ends the reservation.
+struct Reservation {
+    store: Arc<dyn CredentialStore>,
+    name: String,
+}
+
+impl Reservation {
+    async fn end(self) {
+        if let Err(error) = blocking(move || self.store.end_renewal(&self.name)).await {
+            tracing::debug!(%error, "a reserved renewal expires by itself");
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     scopes::Scopes,
     settings::{Configured, Settings},
     store::{CredentialStore, MemoryCredentialStore},
+    token_exchange::TokenExchange,
 };
 use crate::{fetch::NetworkPolicy, jose::SigningKey};
 
@@ -41,6 +42,7 @@ impl OAuth {
             login: None,
             store: Arc::new(MemoryCredentialStore::new()),
             dpop: false,
+            token_required: false,
             network_policy: None,
             plain_http: false,
             ca_file: None,
@@ -134,6 +136,12 @@ impl OAuthBuilder {
         self
     }
 
+    /// Exchanges the token of a user for a token at the server.
+    pub fn token_exchange(mut self, exchange: TokenExchange) -> Self {
+        self.0.grant = Grant::Exchange(exchange);
+        self
+    }
+
     /// Sets the credential store. The default is in memory.
     pub fn store(mut self, store: impl CredentialStore) -> Self {
         self.0.store = Arc::new(store);
@@ -144,6 +152,15 @@ impl OAuthBuilder {
     /// server requires it.
     pub fn dpop(mut self) -> Self {
         self.0.dpop = true;
+        self
+    }
+
+    /// Sets whether every request must have a token. The client then acquires one before the first
+    /// request, and renews it before it expires; without one, a request fails and is not sent. By
+    /// default, the first request has no token, and the server's challenge makes the client acquire
+    /// one.
+    pub fn require_token(mut self, required: bool) -> Self {
+        self.0.token_required = required;
         self
     }
 

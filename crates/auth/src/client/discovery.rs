@@ -4,7 +4,8 @@
 //! of 2025-03-26.
 //! Spec: <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery>
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use outlive_transport::client::Challenge;
 use outlive_wire::Version;
 
 use super::{
@@ -48,6 +49,17 @@ pub(super) async fn resource(
         return Ok(Some(metadata));
     }
     Ok(None)
+}
+
+/// Requests the MCP server without a token, and returns the challenges of its response. Returns none
+/// if the server sends another response.
+pub(super) async fn challenges(fetch: &Fetcher, server: &str) -> Vec<Challenge> {
+    match fetch.get(server, HeaderMap::new()).await {
+        Ok(fetched) if fetched.status == StatusCode::UNAUTHORIZED => {
+            Challenge::read(&fetched.headers)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Fetches the metadata of an authorization server (RFC 8414 or OpenID Connect Discovery).

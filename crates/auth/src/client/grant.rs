@@ -8,6 +8,7 @@ use super::{
     registration::{By, Method, Registered},
     scopes::Scopes,
     token_endpoint::{Fields, Given, TokenEndpoint},
+    token_exchange::TokenExchange,
 };
 use crate::fetch::Fetcher;
 
@@ -27,6 +28,8 @@ pub(super) enum Grant {
     Workload(Assertion),
     /// Token exchange at the identity provider of an enterprise.
     Enterprise(EnterpriseAuthorization),
+    /// Exchange of the user's token at a configured token endpoint.
+    Exchange(TokenExchange),
 }
 
 /// The identity provider of an enterprise, which decides which users may access which servers.
@@ -129,7 +132,8 @@ impl Grant {
         asked: &Asked<'_>,
     ) -> Result<Given, OAuthError> {
         let assertion = match self {
-            Self::Code | Self::ClientCredentials => None,
+            // An exchange needs no metadata, so it does not reach this function.
+            Self::Code | Self::ClientCredentials | Self::Exchange(_) => None,
             Self::Workload(assertion) => Some(assertion.get().await?),
             Self::Enterprise(enterprise) => Some(enterprise.exchange(own, at, asked).await?),
         };

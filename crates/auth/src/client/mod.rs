@@ -20,9 +20,11 @@ mod acquire;
 mod assertion;
 mod builder;
 mod code;
+mod current_token;
 mod discovery;
 mod dpop;
 mod error;
+mod exchange;
 mod grant;
 mod identity;
 mod login;
@@ -37,6 +39,7 @@ mod settings;
 mod store;
 mod token;
 mod token_endpoint;
+mod token_exchange;
 mod url;
 
 pub use assertion::Assertion;
@@ -57,3 +60,4 @@ pub use store::{CredentialLocation, KeyringStore};
 pub use store::{
     CredentialStore, CredentialStoreError, FileCredentialStore, MemoryCredentialStore,
 };
+pub use token_exchange::TokenExchange;

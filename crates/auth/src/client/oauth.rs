@@ -18,9 +18,6 @@ use super::{
 };
 use crate::fetch::{Fetcher, NetworkPolicy, is_loopback_host};
 
-/// Seconds before its expiry at which a token is refreshed.
-const EARLY: u64 = 30;
-
 /// Maximum number of retries per request for more scopes or another nonce.
 const STEPS: u32 = 3;
 
@@ -77,7 +74,7 @@ impl OAuth {
             Grant::Enterprise(_) => {
                 Some("io.modelcontextprotocol/enterprise-managed-authorization")
             }
-            Grant::Code | Grant::Workload(_) => None,
+            Grant::Code | Grant::Workload(_) | Grant::Exchange(_) => None,
         }
     }
 
@@ -181,6 +178,8 @@ pub(super) enum Kind {
     StepUp,
     /// The token expires soon.
     Expiring,
+    /// The token is missing or expires soon, and no user is needed to acquire another one.
+    Unrequested,
     /// The application requested a login.
     Login,
 }
@@ -190,21 +189,35 @@ impl Why {
         Self { kind: Kind::Login, ..Self::default() }
     }
 
-    fn expiring(held: &Held) -> Self {
+    pub(super) fn expiring(held: &Held) -> Self {
         Self { refused: Some(held.token.clone()), kind: Kind::Expiring, ..Self::default() }
     }
 
+    pub(super) fn unrequested(held: Option<&Held>) -> Self {
+        let refused = held.map(|held| held.token.clone());
+        Self { refused, kind: Kind::Unrequested, ..Self::default() }
+    }
+
     fn challenged(answer: &TokenResponse<'_>, challenges: &[Challenge], kind: Kind) -> Self {
-        let get = |name: &str| challenges.iter().find_map(|challenge| challenge.get(name));
         Self {
             refused: answer.token.map(|token| token.value().clone()),
+            is_quiet: answer.request.method != Method::POST,
+            kind,
+            ..Self::default()
+        }
+        .with(challenges)
+    }
+
+    /// Adds the requirements of the server.
+    pub(super) fn with(self, challenges: &[Challenge]) -> Self {
+        let get = |name: &str| challenges.iter().find_map(|challenge| challenge.get(name));
+        Self {
             metadata: get("resource_metadata").map(str::to_owned),
             scopes: get("scope").map(Scopes::parse).filter(|scopes| !scopes.is_empty()),
             // If the server also accepts bearer tokens, DPoP is not required.
             dpop: challenges.iter().any(|it| it.is("DPoP"))
                 && !challenges.iter().any(|it| it.is("Bearer")),
-            is_quiet: answer.request.method != Method::POST,
-            kind,
+            ..self
         }
     }
 }
@@ -218,28 +231,15 @@ impl Source {
         if !self.is_for(request.url) {
             return Ok(None);
         }
-        let Some(mut held) = self.held().await? else { return Ok(None) };
-        let now = self.now();
-        if held.expires_within(EARLY, now) {
-            if held.refresh.is_some() {
-                match self.renew(Why::expiring(&held)).await {
-                    Ok(()) => {}
-                    // The token is still valid, so it is used; the next request retries the
-                    // refresh.
-                    Err(error) if error.is_transient() && !held.expires_within(0, now) => {}
-                    Err(error) => return Err(error),
-                }
-                held = match self.current() {
-                    Some(held) => held,
-                    None => return Ok(None),
-                };
-            }
-            if held.expires_within(0, now) {
-                return Ok(None);
-            }
-        }
+        let held = match self.settings.token_required {
+            true => self.required().await?,
+            false => match self.available().await? {
+                Some(held) => held,
+                None => return Ok(None),
+            },
+        };
         self.secure()?;
-        let token = held.token.clone();
+        let (token, now) = (held.token.clone(), self.now());
         Ok(Some(match &held.prover {
             None => Token::bearer(token),
             Some(prover) => {
@@ -308,7 +308,7 @@ impl Source {
     ///
     /// Runs in a spawned task: if the caller is dropped, the next caller finds the login still
     /// waiting for its user. The task ends by itself, because every wait in it has a timeout.
-    async fn renew(self: &Arc<Self>, why: Why) -> Result<(), OAuthError> {
+    pub(super) async fn renew(self: &Arc<Self>, why: Why) -> Result<(), OAuthError> {
         let (source, before) = (Arc::clone(self), self.state().finished);
         let getting = tokio::spawn(async move {
             let _alone = source.gate.lock().await;

@@ -21,6 +21,8 @@ pub(super) struct Settings {
     pub(super) login: Option<Arc<dyn DynLogin>>,
     pub(super) store: Arc<dyn CredentialStore>,
     pub(super) dpop: bool,
+    /// Whether a request without a token fails instead of being sent.
+    pub(super) token_required: bool,
     pub(super) network_policy: Option<NetworkPolicy>,
     pub(super) plain_http: bool,
     pub(super) ca_file: Option<PathBuf>,

@@ -87,6 +87,14 @@ impl SigningKey {
         Self::from_pkcs8(algorithm, &der)
     }
 
+    /// Parses a key in PEM form (PKCS#8) whose type determines the algorithm: ES256 for P-256, EdDSA
+    /// for Ed25519, RS256 for RSA.
+    pub fn from_any_pem(pem: &str) -> Result<Self, KeyError> {
+        let algorithms = [Algorithm::Es256, Algorithm::EdDsa, Algorithm::Rs256];
+        let mut keys = algorithms.into_iter().map(|algorithm| Self::from_pem(algorithm, pem));
+        keys.find_map(Result::ok).ok_or(KeyError::Malformed)
+    }
+
     /// Sets the key ID, which tokens then contain as `kid`.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {

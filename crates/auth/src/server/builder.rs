@@ -13,6 +13,7 @@ use outlive_transport::TokioClock;
 use super::{
     build_error::ResourceServerBuildError,
     challenge::{Challenges, Scheme},
+    delegates::Delegates,
     dpop::Proofs,
     hierarchy::Hierarchy,
     issuer::{Check, Issuer},
@@ -49,6 +50,7 @@ pub struct ResourceServerBuilder {
     proof_lifetime: Duration,
     proofs: usize,
     nonces: Option<(Option<Vec<u8>>, Duration)>,
+    delegates: Option<Delegates>,
     fetch: Arc<Fetcher>,
     clock: Arc<dyn Clock>,
 }
@@ -74,6 +76,7 @@ impl ResourceServer {
             proof_lifetime: Duration::from_secs(60),
             proofs: 100_000,
             nonces: None,
+            delegates: None,
             fetch: Arc::new(Fetcher::new().network_policy(NetworkPolicy::Local)),
             clock: Arc::new(TokioClock::new()),
         }
@@ -114,6 +117,13 @@ impl ResourceServerBuilder {
     /// Sets a display name for clients.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// Collects the newest token of each caller, so that a program on this server can exchange it for
+    /// a token at another server. By default, tokens are not kept.
+    pub fn delegates(mut self, delegates: Delegates) -> Self {
+        self.delegates = Some(delegates);
         self
     }
 
@@ -235,6 +245,7 @@ impl ResourceServerBuilder {
             longest_token: self.longest_token,
             known: Known::new(self.tokens),
             inactive: Mutex::new(HashMap::new()),
+            delegates: self.delegates,
             fetch: self.fetch,
             clock: self.clock,
         })))
@@ -329,6 +340,7 @@ impl fmt::Debug for ResourceServerBuilder {
             proof_lifetime,
             proofs,
             nonces,
+            delegates: _,
             fetch: _,
             clock: _,
         } = self;
@@ -349,6 +361,7 @@ impl fmt::Debug for ResourceServerBuilder {
             .field("dpop_proof_lifetime", proof_lifetime)
             .field("dpop_replay_cache_size", proofs)
             .field("dpop_nonces", &nonces.is_some())
+            .field("delegates", &format_args!("…"))
             .field("fetch", &format_args!("…"))
             .field("clock", &format_args!("…"))
             .finish()

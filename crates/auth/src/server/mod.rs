@@ -13,6 +13,7 @@
 mod build_error;
 mod builder;
 mod challenge;
+mod delegates;
 mod digest;
 mod discover;
 mod dpop;
@@ -33,8 +34,9 @@ mod token_cache;
 
 pub use build_error::ResourceServerBuildError;
 pub use builder::ResourceServerBuilder;
+pub use delegates::Delegates;
 pub use issuer::Issuer;
 pub use issuer_check::IssuerCheck;
-pub use principal_name::principal_name;
+pub use principal_name::{person_name, principal_name};
 pub use resource_server::ResourceServer;
 pub use resource_uri::ResourceUri;

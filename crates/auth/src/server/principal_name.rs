@@ -77,6 +77,12 @@ pub fn principal_name(issuer: &str, subject: &str, client: &str, tenant: Option<
     Caller { issuer, subject, client, tenant }.name()
 }
 
+/// Returns the name of the person behind a principal, as a [`ResourceServer`](super::ResourceServer)
+/// derives it from a token without a person claim.
+pub fn person_name(issuer: &str, subject: &str, tenant: Option<&str>) -> String {
+    Caller { issuer, subject, client: "", tenant }.person()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -18,6 +18,7 @@ use outlive_transport::http::{AuthDecision, AuthRejection, Authenticator, Docume
 
 use super::{
     challenge::{Challenges, Scheme},
+    delegates::Delegates,
     digest::{Digest, digest},
     dpop::{Proofs, Refused},
     introspect::Asking,
@@ -71,6 +72,7 @@ pub(super) struct TokenVerifier {
     /// Inactive tokens, with the time until which they are not introspected again.
     // A std mutex: no code awaits while it is held.
     pub(super) inactive: Mutex<HashMap<Digest, i64>>,
+    pub(super) delegates: Option<Delegates>,
     pub(super) fetch: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -314,6 +316,12 @@ impl TokenVerifier {
         }
         if !accepted.principal.may(&self.needed) {
             return Err(self.challenges.insufficient(scheme, &Scopes::NONE));
+        }
+        // A token that decides is for the console, not for calls.
+        if let Some(delegates) = &self.delegates
+            && !accepted.principal.is_deciding()
+        {
+            delegates.note(&accepted.principal, request.shown.token, &request.token);
         }
         Ok(accepted.principal)
     }

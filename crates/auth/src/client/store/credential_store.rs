@@ -30,6 +30,23 @@ pub trait CredentialStore: Send + Sync + 'static {
     ///
     /// Returns an error if the secret may still be present.
     fn remove(&self, name: &str) -> Result<(), CredentialStoreError>;
+
+    /// Reserves the renewal of the secret under a name. Waits while another process that shares the
+    /// store renews it. The default reserves nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the other renewal takes too long, or if the store cannot be used.
+    fn begin_renewal(&self, name: &str) -> Result<(), CredentialStoreError> {
+        let _ = name;
+        Ok(())
+    }
+
+    /// Ends a renewal that [`begin_renewal`](Self::begin_renewal) has reserved. A process that was
+    /// killed does not call this, so a reservation must expire.
+    fn end_renewal(&self, name: &str) {
+        let _ = name;
+    }
 }
 
 /// Prefix of the entries for tokens of an MCP server. The URL of the server follows.
