@@ -154,6 +154,15 @@ impl ChangeBus {
         }
     }
 
+    /// Returns whether a feed subscribes to changes of a list.
+    pub fn has_list_subscribers(&self) -> bool {
+        let open: Vec<_> = {
+            let feeds = lock(&self.0);
+            feeds.open.values().filter_map(Weak::upgrade).collect()
+        };
+        open.iter().any(|state| lock(state).wants.lists != Lists::default())
+    }
+
     /// Returns whether [`ChangeBus::close`] was called.
     pub fn is_closed(&self) -> bool {
         lock(&self.0).closed

@@ -68,6 +68,8 @@ impl Seal {
     pub const SESSION: &'static str = "session";
     /// Sign-in to the console: one-time links and started logins.
     pub const SIGN_IN: &'static str = "sign-in";
+    /// Tokens and logins of a gateway at its upstreams.
+    pub const UPSTREAM_LOGIN: &'static str = "upstream-login";
 }
 
 impl Seal {

@@ -5,7 +5,8 @@
 
 use std::{
     io,
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, PoisonError},
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use tokio::{
 
 use super::{
     lines::{LineSink, LineSource},
+    long_line::LongLine,
     mailbox::Mailbox,
     sink::{BatchSink, OneByOne},
     slot::Slot,
@@ -26,6 +28,7 @@ use super::{
 use crate::{
     client::{TransportError, TransportErrorKind},
     messages::{Sink, Source},
+    warnings::Warnings,
 };
 
 /// Capacity of the write queue. Senders wait when the queue is full.
@@ -83,8 +86,8 @@ impl PipeLink {
     pub fn expect(&self, id: u64) -> Mailbox {
         let slot = Arc::new(Slot::new(self.state.limits.queued));
         let mut waiting = self.state.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_closed() {
-            slot.close();
+        if let Some(reason) = self.state.closed() {
+            slot.close(reason.clone());
         }
         waiting.insert(id, Arc::clone(&slot));
         Mailbox::new(id, slot, Arc::downgrade(&self.state))
@@ -110,13 +113,19 @@ impl PipeLink {
 
     /// Returns whether the pipe is closed.
     pub fn is_closed(&self) -> bool {
-        self.state.closed.load(Ordering::Acquire)
+        self.state.closed().is_some()
+    }
+
+    /// Returns why this side closed the pipe: its peer broke the protocol.
+    pub fn error(&self) -> Option<TransportErrorKind> {
+        let reason = self.state.closed()?;
+        (*reason != TransportErrorKind::Closed).then(|| reason.clone())
     }
 
     /// Closes the pipe. The server sees the end of its input.
     pub fn close(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-        self.state.close();
+        self.state.close(TransportErrorKind::Closed);
     }
 
     /// Completes when the pipe has closed. The future does not keep the pipe open.
@@ -126,7 +135,7 @@ impl PipeLink {
             let notified = state.closing.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            if !state.closed.load(Ordering::Acquire) {
+            if state.closed().is_none() {
                 notified.await;
             }
         }
@@ -139,35 +148,65 @@ impl Drop for PipeLink {
     }
 }
 
-async fn read(mut source: impl Source, state: Arc<PipeState>, others: mpsc::Sender<Incoming>) {
+async fn read(source: impl Source, state: Arc<PipeState>, others: mpsc::Sender<Incoming>) {
+    let reason = deliver_all(source, &state, &others).await;
+    state.close(reason);
+}
+
+/// Delivers all messages. Returns why no more are read.
+async fn deliver_all(
+    mut source: impl Source,
+    state: &PipeState,
+    others: &mpsc::Sender<Incoming>,
+) -> TransportErrorKind {
+    let warnings = Warnings::default();
+    let mut invalid = 0;
     loop {
         let message = match source.receive().await {
             Ok(Some(message)) => message,
-            Ok(None) => break,
+            Ok(None) => return TransportErrorKind::Closed,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                tracing::warn!(%error, "skipping a message");
+                match error.get_ref().and_then(|error| error.downcast_ref::<LongLine>()) {
+                    Some(line) => state.too_long(line),
+                    None => tracing::warn!(%error, "skipping a message"),
+                }
                 continue;
+            }
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                return TransportErrorKind::TooLarge(state.limits.message_bytes);
             }
             Err(error) => {
                 tracing::debug!(%error, "reading from the pipe failed");
-                break;
+                return TransportErrorKind::Closed;
             }
         };
         for message in split(message) {
             let incoming = match Incoming::read(message) {
                 Ok(incoming) => incoming,
-                Err(why) => {
-                    tracing::warn!(error = why, "skipping input that is not a JSON-RPC message");
+                Err(error) => {
+                    invalid += 1;
+                    if let Some(count) = warnings.count(Instant::now()) {
+                        tracing::warn!(
+                            count,
+                            error,
+                            "skipping input that is not a JSON-RPC message"
+                        );
+                    }
+                    if invalid >= state.limits.invalid {
+                        return TransportErrorKind::Malformed(format!(
+                            "{invalid} lines in a row are not JSON-RPC messages"
+                        ));
+                    }
                     continue;
                 }
             };
+            invalid = 0;
             if let Some(other) = state.deliver(incoming) {
                 // The receiver does not wait for responses, so this cannot stall the pipe.
                 let _ = others.send(other).await;
             }
         }
     }
-    state.close();
 }
 
 /// Splits a batch into its messages. In 2025-03-26, servers may send batches.
@@ -177,7 +216,10 @@ fn split(message: Bytes) -> Vec<Bytes> {
     }
     let parts: Vec<&serde_json::value::RawValue> =
         serde_json::from_slice(&message).unwrap_or_default();
-    parts.into_iter().map(|part| message.slice_ref(part.get().as_bytes())).collect()
+    let slice = |part: &serde_json::value::RawValue| message.slice_ref(part.get().as_bytes());
+    let parts: Vec<Bytes> = parts.into_iter().map(slice).collect();
+    // An empty or invalid batch is an invalid message.
+    if parts.is_empty() { vec![message] } else { parts }
 }
 
 async fn write(mut sink: impl BatchSink, mut queue: mpsc::Receiver<Bytes>, state: Arc<PipeState>) {
@@ -188,5 +230,5 @@ async fn write(mut sink: impl BatchSink, mut queue: mpsc::Receiver<Bytes>, state
             break;
         }
     }
-    state.close();
+    state.close(TransportErrorKind::Closed);
 }

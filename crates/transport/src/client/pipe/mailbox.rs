@@ -8,6 +8,7 @@ use std::{
 use outlive_protocol::Incoming;
 
 use super::{slot::Slot, state::PipeState};
+use crate::client::TransportError;
 
 /// Receiver of the messages for one request. Dropping it removes the request from the pipe.
 #[derive(Debug)]
@@ -22,8 +23,12 @@ impl Mailbox {
         Self { id, slot, pipe }
     }
 
-    /// Returns the next message, or `None` if the pipe is closed. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Incoming> {
+    /// Returns the next message. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// If the pipe is closed, or the response exceeds the limit of a message.
+    pub async fn next(&mut self) -> Result<Incoming, TransportError> {
         poll_fn(|cx| self.slot.poll_next(cx)).await
     }
 }

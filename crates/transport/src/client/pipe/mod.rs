@@ -2,6 +2,7 @@
 
 mod lines;
 mod link;
+mod long_line;
 mod mailbox;
 mod sink;
 mod slot;

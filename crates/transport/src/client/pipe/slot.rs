@@ -8,6 +8,8 @@ use std::{
 
 use outlive_protocol::{Incoming, IncomingKind};
 
+use crate::client::{TransportError, TransportErrorKind};
+
 #[derive(Debug)]
 pub(super) struct Slot {
     state: Mutex<State>,
@@ -17,7 +19,12 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Incoming>,
-    closed: bool,
+    /// Failure of this request only.
+    failed: Option<TransportError>,
+    /// Reason why the pipe is closed.
+    closed: Option<TransportErrorKind>,
+    /// Whether a message was dropped, which is logged once.
+    is_overfull: bool,
     waker: Option<Waker>,
 }
 
@@ -33,7 +40,9 @@ impl Slot {
         // Responses are bounded too: a peer could repeat one response ID to fill the memory.
         let limit = if is_answer { self.limit * 4 } else { self.limit };
         if state.queue.len() >= limit {
-            tracing::warn!("dropping a message: the queue of its request is full");
+            if !std::mem::replace(&mut state.is_overfull, true) {
+                tracing::warn!("dropping messages: the queue of their request is full");
+            }
             return;
         }
         state.queue.push_back(message);
@@ -42,12 +51,15 @@ impl Slot {
         }
     }
 
-    /// Takes the next message, or `None` if the pipe is closed.
-    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
+    /// Takes the next message, or the error after the last one.
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Incoming, TransportError>> {
         let mut state = self.lock();
-        match state.queue.pop_front() {
-            Some(message) => Poll::Ready(Some(message)),
-            None if state.closed => Poll::Ready(None),
+        if let Some(message) = state.queue.pop_front() {
+            return Poll::Ready(Ok(message));
+        }
+        let closed = state.closed.clone().map(TransportError::after_sending);
+        match state.failed.take().or(closed) {
+            Some(error) => Poll::Ready(Err(error)),
             None => {
                 state.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -55,9 +67,18 @@ impl Slot {
         }
     }
 
-    pub(super) fn close(&self) {
+    /// Fails the request.
+    pub(super) fn fail(&self, error: TransportError) {
         let mut state = self.lock();
-        state.closed = true;
+        state.failed = Some(error);
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn close(&self, reason: TransportErrorKind) {
+        let mut state = self.lock();
+        state.closed = Some(reason);
         if let Some(waker) = state.waker.take() {
             waker.wake();
         }
