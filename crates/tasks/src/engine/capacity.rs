@@ -59,7 +59,10 @@ pub(super) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.permit = None;
+        match self.permit.take() {
+            Some(permit) if self.engine.idle_runs.take_owed() => permit.forget(),
+            permit => drop(permit),
+        }
         self.share = None;
         if self.engine.is_full.swap(false, Ordering::AcqRel) {
             self.engine.due.notify_one();

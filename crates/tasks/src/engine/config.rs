@@ -23,6 +23,11 @@ pub struct EngineConfig {
     /// cannot take all slots. A task with a permit of a [`Capacity`](super::Capacity) ignores this
     /// limit.
     pub max_running_per_caller: Option<usize>,
+    /// Maximum number of runs in this process that wait for input and cannot be parked, such as
+    /// calls of another server that waits for the user. They do not count in `max_running`.
+    pub max_idle_runs: usize,
+    /// Maximum number of such runs of one caller.
+    pub max_idle_runs_per_caller: usize,
     /// Maximum number of tasks per claim or sweep.
     pub claim_batch: usize,
     /// Time that a handler has to stop after its task is cancelled.
@@ -80,6 +85,8 @@ impl Default for EngineConfig {
             sweep_interval: Duration::from_secs(10),
             max_running: 256,
             max_running_per_caller: None,
+            max_idle_runs: 256,
+            max_idle_runs_per_caller: 16,
             claim_batch: 32,
             cancel_grace: Duration::from_secs(30),
             cleanup_timeout: Duration::from_secs(60),

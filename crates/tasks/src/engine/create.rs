@@ -83,8 +83,8 @@ impl Engine {
                     let _share = engine.share(&principal);
                     // If the receiver is gone, the value returns here and is dropped.
                     drop(reply.send(Promotion::Task(unacknowledged)));
-                    return start::run(&engine, lease, principal, run, Some(registration), span)
-                        .await;
+                    let (run, registration) = ((run, false), Some(registration));
+                    return start::run(&engine, lease, principal, run, registration, span).await;
                 }
                 Ok(other) => {
                     unacknowledged.acknowledge();

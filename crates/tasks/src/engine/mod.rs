@@ -14,6 +14,8 @@ mod drive;
 mod error;
 mod events;
 mod handle;
+mod idle_run;
+mod idle_runs;
 mod leased;
 mod runner;
 mod schedule;
@@ -29,6 +31,8 @@ pub use create::Promotion;
 pub use error::CreateError;
 pub use events::{EngineEvent, EngineObserver};
 pub use handle::Engine;
+pub use idle_run::IdleRun;
+pub use idle_runs::TooManyIdleRuns;
 pub use runner::{
     Allowance, CleanupFuture, PrepareFuture, ReduceResult, StartError, TaskRun, TaskRunner, Work,
 };

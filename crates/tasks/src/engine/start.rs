@@ -84,7 +84,10 @@ pub(super) async fn start(
         engine.runner.start(claimed)
     };
     match started {
-        Ok(run) => self::run(engine, lease, principal, run, registration, span).await,
+        Ok(run) => {
+            let has_slot = true;
+            self::run(engine, lease, principal, (run, has_slot), registration, span).await;
+        }
         Err(StartError { outcome, quarantine }) => {
             let task = LeasedTask { engine, lease: &lease, principal: &principal };
             let over = engine.config.over(outcome, quarantine);
@@ -93,20 +96,21 @@ pub(super) async fn start(
     }
 }
 
-/// Runs a task until it ends, is parked, or loses its lease.
+/// Runs a task until it ends, is parked, or loses its lease. `run` is the run, and whether it
+/// occupies a slot.
 pub(super) async fn run(
     engine: &Arc<EngineState>,
     lease: Lease,
     principal: String,
-    run: TaskRun,
+    (run, has_slot): (TaskRun, bool),
     registration: Option<RunRegistration>,
     span: Span,
 ) {
     // A claimed task may have changed before it was registered.
     let look = registration.is_none();
     let registration = registration.unwrap_or_else(|| engine.register(&lease.task));
-    let running =
-        Running { principal: principal.as_str().into(), journal: Arc::clone(&run.journal) };
+    let journal = Arc::clone(&run.journal);
+    let running = Running { principal: principal.as_str().into(), journal, has_slot };
     let signals = registration.set_leased(lease.epoch, Some(running));
     let task = LeasedTask { engine, lease: &lease, principal: &principal };
     span.record("epoch", lease.epoch);

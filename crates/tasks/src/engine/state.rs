@@ -12,6 +12,7 @@ use super::{
     claims::Claims,
     config::EngineConfig,
     events::{EngineEvent, EngineObserver},
+    idle_runs::IdleRuns,
     runner::TaskRunner,
     shares::Shares,
 };
@@ -47,6 +48,8 @@ pub(super) struct EngineState {
     pub(super) shares: Shares,
     /// Permits for running tasks.
     pub(super) slots: Arc<Semaphore>,
+    /// Runs that wait for input and cannot be parked.
+    pub(super) idle_runs: IdleRuns,
     /// Whether more tasks could be claimed if a slot were free.
     pub(super) is_full: AtomicBool,
     pub(super) stopping: watch::Sender<bool>,
@@ -69,6 +72,8 @@ pub(super) struct Signals {
 pub(super) struct Running {
     pub(super) principal: Arc<str>,
     pub(super) journal: Arc<Journal>,
+    /// Whether the run occupies a slot. A promoted call does not.
+    pub(super) has_slot: bool,
 }
 
 impl Signals {
@@ -106,6 +111,7 @@ impl EngineState {
             granted: Mutex::default(),
             shares: Shares::default(),
             slots: Arc::new(Semaphore::new(config.max_running)),
+            idle_runs: IdleRuns::default(),
             is_full: AtomicBool::new(false),
             stopping: watch::channel(false).0,
             config,

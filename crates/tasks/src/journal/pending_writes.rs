@@ -74,6 +74,16 @@ impl PendingWrites {
         self.changes.entries.push(entry);
     }
 
+    /// Removes an entry that waits for a write, because another one replaces it.
+    pub(super) fn remove_entry(&mut self, key: &str) {
+        self.changes.entries.retain(|waiting| waiting.key != key);
+    }
+
+    /// Returns the driver's waker.
+    pub(super) fn writer(&self) -> Option<Waker> {
+        self.writer.clone()
+    }
+
     /// Adds tags. Returns the driver's waker.
     pub(super) fn add_tags(&mut self, tags: impl IntoIterator<Item = String>) -> Option<Waker> {
         self.changes.tags.extend(tags);

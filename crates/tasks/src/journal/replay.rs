@@ -31,7 +31,10 @@ impl Journal {
         let is_of_gate = |key: &str| [APPROVAL, START].contains(&key);
         let is_unused =
             |key: &&String| !state.steps.has_used(key) && !is_ours(key) && !is_of_gate(key);
-        let unused = state.keys().filter(is_unused).cloned().collect();
+        let unused = match state.skips_entries {
+            true => Vec::new(),
+            false => state.keys().filter(is_unused).cloned().collect(),
+        };
         let is_done = |scope: &str| state.entry(scope).is_some();
         let behind = state.segments.behind(is_done).map(str::to_owned);
         let mut missing_segments: Vec<String> = behind.collect();

@@ -75,6 +75,8 @@ pub(super) struct State {
     recorded: usize,
     /// Whether the engine quarantines the task at the end of the run.
     quarantined: bool,
+    /// Whether the run may leave recorded entries unused.
+    pub(super) skips_entries: bool,
     /// Whether a part of the run continues after cancellation.
     shielded: bool,
     /// Number of guards that prevent parking: the run holds something that no replay restores.
