@@ -85,8 +85,9 @@ pub use outlive_auth as auth;
 pub mod auth_proxy {
     pub use crate::task_login_store::TaskLoginStore;
     pub use outlive_auth_proxy::{
-        AuthProxy, AuthProxyBuildError, AuthProxyBuilder, Identity, LoginStore, LoginStoreError,
-        LoginStoreFuture, MemoryLoginStore, Provider, ProviderTokenError,
+        AuthProxy, AuthProxyBuildError, AuthProxyBuilder, ConnectedServer, Connections, Identity,
+        LoginStore, LoginStoreError, LoginStoreFuture, MemoryLoginStore, Provider,
+        ProviderTokenError,
     };
 }
 

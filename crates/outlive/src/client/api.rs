@@ -11,11 +11,11 @@ use super::{
     builder::ClientBuilder,
     core::Client,
     error::{Error, Result},
-    link::ServerInfo,
     lists::Paginated,
     notices::Notifications,
     request_builder::{Complete, GetPrompt, RawRequest, ReadResource, RequestBuilder},
     send::send,
+    server_info::ServerInfo,
     stream::StreamTool,
     subscription::{ListenFilter, Subscription},
     tools::{StartTool, ToolCall},
@@ -233,6 +233,6 @@ impl Client {
     /// Closes the connection: deletes the session, or waits for the server process to exit. Tasks
     /// keep running. Dropping all clones closes the connection without waiting.
     pub async fn close(&self) {
-        self.core.close().await;
+        self.core.close(true).await;
     }
 }

@@ -26,6 +26,7 @@ use super::{
     limits::ClientLimits,
     relay::InputSender,
     segment::PARTIALS,
+    server_info::Handshake,
     target::Target,
     version_cache::VersionCache,
 };
@@ -57,6 +58,8 @@ pub struct ClientBuilder {
     class: Option<CapabilityClass>,
     inputs: Option<InputSender>,
     reconnects: bool,
+    first_id: u64,
+    handshake: Option<Handshake>,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -91,6 +94,8 @@ impl ClientBuilder {
             class: None,
             inputs: None,
             reconnects: true,
+            first_id: 1,
+            handshake: None,
         }
     }
 
@@ -136,6 +141,20 @@ impl ClientBuilder {
     /// not depend on it.
     pub fn reconnect(mut self, enabled: bool) -> Self {
         self.reconnects = enabled;
+        self
+    }
+
+    /// Sets the ID of the first request, for several clients that share a pipe. Later requests have
+    /// the following IDs. The default is 1.
+    pub fn first_request_id(mut self, id: u64) -> Self {
+        self.first_id = id;
+        self
+    }
+
+    /// Continues on a pipe after the handshake of another process, which
+    /// [`Client::handshake`] returned. The client sends no handshake.
+    pub fn restore(mut self, handshake: Handshake) -> Self {
+        self.handshake = Some(handshake);
         self
     }
 
@@ -293,6 +312,8 @@ impl ClientBuilder {
             notebook: self.notebook,
             input_events: self.inputs.map(|inputs| inputs.sender),
             reconnects: self.reconnects,
+            first_id: self.first_id,
+            handshake: self.handshake,
         };
         let core = Arc::new(Core::new(ClientEnv::new(target, settings, declared, dispatch)));
         core.established().await?;

@@ -126,13 +126,14 @@ impl Core {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Some(made);
     }
 
-    /// Closes the connection. Later requests fail with [`ClientError::Closed`].
-    pub(crate) async fn close(&self) {
+    /// Closes the connection, and a legacy session if `ends_session`. Later requests fail with
+    /// [`ClientError::Closed`].
+    pub(crate) async fn close(&self, ends_session: bool) {
         let _alone = self.connecting.lock().await;
         self.closed.store(true, Ordering::Release);
         let last = self.now.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(last) = last {
-            last.end().await;
+            last.end(ends_session).await;
         }
     }
 }

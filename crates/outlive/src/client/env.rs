@@ -24,6 +24,7 @@ use super::{
     error::{ClientError, Result},
     limits::ClientLimits,
     relay::RoutedEvent,
+    server_info::Handshake,
     target::Target,
     version_cache::VersionCache,
 };
@@ -49,6 +50,10 @@ pub(crate) struct Settings {
     pub(crate) input_events: Option<mpsc::Sender<RoutedEvent>>,
     /// Whether a pipe that closed is opened again.
     pub(crate) reconnects: bool,
+    /// ID of the first request.
+    pub(crate) first_id: u64,
+    /// Handshake that another process performed on the same pipe.
+    pub(crate) handshake: Option<Handshake>,
 }
 
 /// State that all connections of a client share.
@@ -64,6 +69,8 @@ pub(crate) struct ClientEnv {
     older: AtomicBool,
     /// Whether to try the handshake before the server's era is known.
     older_first: AtomicBool,
+    /// Whether the handshake of another process was used.
+    is_restored: AtomicBool,
 }
 
 impl fmt::Debug for ClientEnv {
@@ -80,14 +87,21 @@ impl ClientEnv {
         dispatch: Arc<Dispatch>,
     ) -> Self {
         let older_first = settings.older_first.into();
-        let (ids, older) = (AtomicU64::new(1), false.into());
+        let (ids, older) = (AtomicU64::new(settings.first_id), false.into());
         let class = CapabilityClass::from_capabilities(&declared.capabilities);
-        Self { target, settings, declared, class, dispatch, ids, older, older_first }
+        let is_restored = false.into();
+        Self { target, settings, declared, class, dispatch, ids, older, older_first, is_restored }
     }
 
     /// Returns a request ID that this client has not used.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the handshake of another process, once: a pipe that is opened again needs its own.
+    pub(crate) fn take_handshake(&self) -> Option<&Handshake> {
+        let handshake = self.settings.handshake.as_ref()?;
+        (!self.is_restored.swap(true, Ordering::AcqRel)).then_some(handshake)
     }
 
     pub(crate) fn limits(&self) -> &ClientLimits {

@@ -13,10 +13,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use outlive_protocol::{
-    EventIdMode, Incoming, IncomingKind, OnDisconnect,
-    era::client::{self, Outgoing, client_codec},
+    Incoming, IncomingKind, OnDisconnect,
+    era::client::{Outgoing, client_codec},
 };
 use outlive_transport::client::{
     TransportError, TransportErrorKind,
@@ -24,17 +24,13 @@ use outlive_transport::client::{
     pipe::Mailbox,
 };
 use outlive_wire::{ErrorObject, Method};
-use tokio::time::Instant;
 
 use super::{
     error::{Error, ServerError, ServerErrorKind},
+    event_stream::EventStream,
     link::{Connection, Link, SESSION},
+    relay::PointCell,
 };
-
-pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-
-/// Delay before a stream is resumed, if the server names none.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// An open request.
 #[derive(Debug)]
@@ -57,22 +53,7 @@ enum Way {
     Mail(Mailbox),
     /// Messages of a complete body.
     Whole(std::vec::IntoIter<Bytes>),
-    Events {
-        reply: Box<HttpReply>,
-        position: Position,
-    },
-}
-
-/// Read position in an event stream.
-#[derive(Debug, Default)]
-struct Position {
-    last: Option<HeaderValue>,
-    retry: Option<Duration>,
-    /// Consecutive disconnects without a message.
-    breaks: u32,
-    /// When the next attempt to resume starts. Stored here, so that dropping the future of `next`
-    /// does not lose an attempt.
-    resuming: Option<Instant>,
+    Events(EventStream),
 }
 
 /// Failure of an exchange.
@@ -178,52 +159,56 @@ impl Exchange {
         }
     }
 
+    /// Continues a request that another process sent on the same pipe. Returns `None` over HTTP.
+    pub(crate) fn attach(here: &Arc<Connection>, id: u64) -> Option<Self> {
+        let Link::Pipe { pipe, .. } = &here.link else { return None };
+        Some(Self::continued(here, id, Way::Mail(pipe.expect(id))))
+    }
+
+    /// Returns the exchange of a request whose stream another process has read until an event.
+    pub(crate) fn resumed(here: &Arc<Connection>, id: u64, last: HeaderValue) -> Self {
+        Self::continued(here, id, Way::Events(EventStream::resumed(last)))
+    }
+
+    fn continued(here: &Arc<Connection>, id: u64, way: Way) -> Self {
+        Self {
+            here: Arc::clone(here),
+            id,
+            way,
+            status: None,
+            session: None,
+            is_terminal: false,
+            cancels: true,
+        }
+    }
+
+    /// Reports the position in the response stream from now on, if there is one.
+    pub(crate) fn report_to(&mut self, cell: &Arc<PointCell>) {
+        if let Way::Events(stream) = &mut self.way {
+            stream.report_to(cell, &self.here, self.id);
+        }
+    }
+
     /// Returns the next message, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<Incoming>, Failed> {
         loop {
             let message = match &mut self.way {
                 Way::Mail(mail) => match mail.next().await {
-                    Some(message) => return Ok(Some(message)),
-                    None => {
+                    Ok(message) => return Ok(Some(message)),
+                    Err(error) => {
                         self.is_terminal = true;
-                        return Err(
-                            TransportError::after_sending(TransportErrorKind::Closed).into()
-                        );
+                        return Err(error.into());
                     }
                 },
                 Way::Whole(messages) => match messages.next() {
                     Some(message) => message,
                     None => return Ok(None),
                 },
-                Way::Events { position, .. } if position.resuming.is_some() => {
-                    match Box::pin(self.resume()).await? {
-                        true => continue,
-                        false => {
-                            self.is_terminal = true;
-                            return Ok(None);
-                        }
-                    }
-                }
-                Way::Events { reply, position } => match reply.event().await {
-                    Ok(Some(event)) => {
-                        if let Some(id) = &event.id {
-                            position.last = HeaderValue::from_str(id).ok();
-                        }
-                        position.retry = event.retry.or(position.retry);
-                        if event.data.is_empty() {
-                            continue;
-                        }
-                        position.breaks = 0;
-                        Bytes::from(event.data)
-                    }
-                    ended => {
-                        if let Err(error) = &ended
-                            && matches!(error.kind(), TransportErrorKind::TooLarge(_))
-                        {
-                            ended?;
-                        }
-                        position.resuming = Some(Instant::now() + position.pause());
-                        continue;
+                Way::Events(stream) => match stream.next(&self.here).await? {
+                    Some(data) => data,
+                    None => {
+                        self.is_terminal = true;
+                        return Ok(None);
                     }
                 },
             };
@@ -271,54 +256,6 @@ impl Exchange {
 
     pub(crate) fn status(&self) -> Option<u16> {
         self.status
-    }
-
-    /// Resumes a broken stream at its last event. Returns `false` if the server does not support
-    /// it.
-    async fn resume(&mut self) -> Result<bool, Failed> {
-        let Way::Events { reply, position } = &mut self.way else { return Ok(false) };
-        let Link::Http { link, .. } = &self.here.link else { return Ok(false) };
-        let Some(last) =
-            position.last.clone().filter(|_| self.here.rules.event_ids != EventIdMode::None)
-        else {
-            return Ok(false);
-        };
-        loop {
-            if position.breaks >= self.here.env.limits().max_stream_resumptions {
-                return Ok(false);
-            }
-            if let Some(at) = position.resuming {
-                tokio::time::sleep_until(at).await;
-            }
-            let mut headers = self.here.headers();
-            client::version_header(self.here.rules, &mut headers);
-            headers.insert(LAST_EVENT, last.clone());
-            match link.get(headers).await {
-                Ok(taken) if taken.status.is_success() && taken.is_events() => {
-                    **reply = taken;
-                    position.breaks += 1;
-                    position.resuming = None;
-                    return Ok(true);
-                }
-                Ok(taken) if taken.status == StatusCode::NOT_FOUND => {
-                    return Err(Failed::Error(
-                        TransportError::after_sending(TransportErrorKind::ConnectionLost).into(),
-                    ));
-                }
-                // The server does not support resumption.
-                Ok(taken) if taken.status.is_client_error() => return Ok(false),
-                Ok(_) | Err(_) => {}
-            }
-            position.breaks += 1;
-            position.resuming = Some(Instant::now() + position.pause());
-        }
-    }
-}
-
-impl Position {
-    /// Returns the delay before the next attempt to resume.
-    fn pause(&self) -> Duration {
-        self.retry.unwrap_or(RETRY * (1 << self.breaks.min(5)))
     }
 }
 
@@ -398,7 +335,7 @@ async fn refusal(reply: &mut HttpReply) -> Failed {
 /// Reads a successful HTTP response.
 async fn receive(mut reply: HttpReply) -> Result<Way, Failed> {
     if reply.is_events() {
-        return Ok(Way::Events { reply: Box::new(reply), position: Position::default() });
+        return Ok(Way::Events(EventStream::new(reply)));
     }
     if !reply.is_json() {
         return Err(Error::broke(format!(

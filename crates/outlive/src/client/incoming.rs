@@ -15,11 +15,14 @@ use tokio::{sync::mpsc, task::JoinSet};
 use super::{
     dispatch::related_task,
     error::Result,
-    exchange::LAST_EVENT,
+    event_stream::LAST_EVENT,
     hosted_tasks::{Outcome, wants_task},
     link::Connection,
     relay::{Destination, NotOpened, RelayInput, RoutedEvent, Watched, required_class},
 };
+
+/// Requests of a server that are handled at once on one connection. Further ones get no response.
+const MAX_ASKED: usize = 256;
 
 /// Takes a request from the server. Returns the work that responds to it, if there is any.
 ///
@@ -204,6 +207,9 @@ fn withdraw_all(here: &Weak<Connection>) {
 
 fn take(here: &Arc<Connection>, message: Incoming, asked: &mut JoinSet<()>) {
     match message.kind() {
+        IncomingKind::Request { .. } if asked.len() >= MAX_ASKED => {
+            tracing::debug!("dropped a request: the server does not read the responses to others");
+        }
         IncomingKind::Request { .. } => {
             if let Some(work) = self::asked(here, message) {
                 asked.spawn(work);

@@ -29,6 +29,9 @@ pub struct ClientLimits {
     pub max_entries: usize,
     /// Notifications queued for a slow reader before the oldest are dropped.
     pub max_queued_notifications: usize,
+    /// Lines of a pipe in a row that are not JSON-RPC messages. Beyond that, the client closes the
+    /// pipe.
+    pub max_invalid_lines: usize,
     /// Bytes of all cached results.
     pub max_cache_bytes: usize,
     /// Attempts to resume a broken stream before a new message arrives.
@@ -61,6 +64,7 @@ impl Default for ClientLimits {
             max_pages: 1_000,
             max_entries: 100_000,
             max_queued_notifications: 256,
+            max_invalid_lines: 100,
             max_cache_bytes: 16 << 20,
             max_stream_resumptions: 8,
             min_poll_interval: Duration::from_millis(100),

@@ -13,7 +13,7 @@ use outlive_protocol::{
     era::client::{self, Outgoing, client_codec},
 };
 use outlive_transport::client::{child::Process, http::HttpLink, pipe::PipeLink};
-use outlive_wire::{Implementation, Method, RequestId, ServerCapabilities};
+use outlive_wire::{Method, RequestId};
 use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 
@@ -21,6 +21,7 @@ use super::{
     env::ClientEnv,
     error::{Error, Result},
     relay::{OpenInputs, ReplyPath},
+    server_info::ServerInfo,
 };
 
 /// The header that names a legacy session.
@@ -36,21 +37,6 @@ pub(crate) struct Connection {
     pub(crate) inputs: Arc<OpenInputs>,
     /// Background tasks that end with the connection.
     pub(crate) background: Mutex<Vec<AbortHandle>>,
-}
-
-/// Self-description of a server. Do not base security decisions on it.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ServerInfo {
-    /// Name and version, if the server sends them.
-    pub info: Option<Implementation>,
-    /// Capabilities that the server declared.
-    pub capabilities: ServerCapabilities,
-    /// Usage instructions for the model.
-    pub instructions: Option<String>,
-    /// Whether the server has described itself. A modern server can be used without
-    /// `server/discover`.
-    pub known: bool,
 }
 
 pub(crate) enum Link {
@@ -216,8 +202,9 @@ impl Connection {
         }
     }
 
-    /// Closes the connection: deletes a legacy session, or waits for the process to exit.
-    pub(super) async fn end(&self) {
+    /// Closes the connection: deletes a legacy session if `ends_session`, or waits for the process to
+    /// exit.
+    pub(super) async fn end(&self, ends_session: bool) {
         self.inputs.close();
         self.background
             .lock()
@@ -225,7 +212,7 @@ impl Connection {
             .drain(..)
             .for_each(|task| task.abort());
         match &self.link {
-            Link::Http { link, session: Some(_) } => {
+            Link::Http { link, session: Some(_) } if ends_session => {
                 let mut headers = self.headers();
                 client::version_header(self.rules, &mut headers);
                 let deleting =

@@ -46,6 +46,7 @@ mod core;
 mod dispatch;
 mod env;
 mod error;
+mod event_stream;
 mod exchange;
 pub mod group;
 mod handshake;
@@ -67,6 +68,7 @@ mod result_text;
 pub mod saved;
 mod segment;
 mod send;
+mod server_info;
 #[cfg(feature = "skills")]
 pub mod skills;
 mod stream;
@@ -86,7 +88,7 @@ pub use builder::ClientBuilder;
 pub use core::Client;
 pub use error::{ClientError, Error, ProtocolViolation, Result, ServerError, ServerErrorKind};
 pub use limits::ClientLimits;
-pub use link::ServerInfo;
 /// The protocol versions, for [`ClientBuilder::protocol_version`].
 pub use outlive_wire::Version;
+pub use server_info::ServerInfo;
 pub use target::Target;

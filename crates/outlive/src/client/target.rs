@@ -29,6 +29,8 @@ pub enum Target {
     Server(InMemoryServer),
     /// Transport that is already open. The client cannot reconnect it.
     Open(OpenedTransport),
+    /// Custom transport that the client opens, and opens again to reconnect.
+    Custom(CustomTransport),
 }
 
 impl Target {
@@ -43,7 +45,18 @@ impl Target {
 
     /// Creates a target from a custom transport.
     pub fn messages(source: impl Source + 'static, sink: impl Sink + 'static) -> Self {
-        Self::Open(OpenedTransport::new(Ends::Messages(Box::new(source), Box::new(sink))))
+        Self::Open(OpenedTransport::messages(source, sink))
+    }
+
+    /// Creates a target from a function that opens a custom transport. A client that detects the
+    /// protocol version may call it twice, because a server may exit at a request that it does not
+    /// know.
+    pub fn open_with<F, Fut>(open: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<OpenedTransport>> + Send + 'static,
+    {
+        Self::Custom(CustomTransport(Arc::new(move || Box::pin(open()))))
     }
 
     /// Returns the label of the server in input requests and saved calls.
@@ -53,6 +66,7 @@ impl Target {
             Self::Program(program) => program.name(),
             Self::Server(_) => "in this process".to_owned(),
             Self::Open(_) => "an open stream".to_owned(),
+            Self::Custom(_) => "a custom transport".to_owned(),
         }
     }
 }
@@ -111,6 +125,11 @@ impl OpenedTransport {
         Self(Arc::new(Mutex::new(Some(ends))))
     }
 
+    /// Creates an open transport from its source and sink.
+    pub fn messages(source: impl Source + 'static, sink: impl Sink + 'static) -> Self {
+        Self::new(Ends::Messages(Box::new(source), Box::new(sink)))
+    }
+
     pub(crate) fn take(&self) -> Option<Ends> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -119,6 +138,24 @@ impl OpenedTransport {
 impl fmt::Debug for OpenedTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Opened")
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = io::Result<OpenedTransport>> + Send>>;
+
+/// Custom transport that the client opens. See [`Target::open_with`].
+#[derive(Clone)]
+pub struct CustomTransport(Arc<dyn Fn() -> Opening + Send + Sync>);
+
+impl CustomTransport {
+    pub(crate) fn open(&self) -> Opening {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for CustomTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CustomTransport")
     }
 }
 

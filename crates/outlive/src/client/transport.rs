@@ -1,7 +1,7 @@
 //! Transports to a server: child processes, tokens, in-memory servers and transport errors.
 
 pub use super::{
-    target::{InMemoryServer, OpenedTransport},
+    target::{CustomTransport, InMemoryServer, OpenedTransport},
     version_cache::VersionCache,
 };
 pub use outlive_transport::client::{

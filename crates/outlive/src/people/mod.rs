@@ -4,7 +4,8 @@
 //! - [`People`]: inbox, decisions, tasks, bulk actions, audit log and overview.
 //! - [`Visitor`]: who calls these functions, with which role and credential.
 //! - [`AnswerLinks`]: addresses at which the holder responds to one input request of a client.
-//! - [`Vault`]: sealed values and expiring entries, for the sessions of a console.
+//! - [`Vault`]: sealed values and expiring entries, for the sessions of a console and the logins of a
+//!   gateway.
 
 mod arguments;
 mod audit;

@@ -1,4 +1,4 @@
-//! [`Vault`]: sealed values and expiring entries of a console.
+//! [`Vault`]: sealed values and expiring entries of a console and of a gateway.
 
 use std::{
     fmt,
@@ -14,8 +14,8 @@ use serde_json::value::to_raw_value;
 
 use crate::server::{SealKeys, Server, wall_millis};
 
-/// The keys, the clock and the key-value entries of a server, for the sessions of its console.
-/// Clones belong to the same server.
+/// The keys, the clock and the key-value entries of a server, for the sessions of its console and
+/// the logins of its gateway. Clones belong to the same server.
 ///
 /// Entries are texts. All replicas of a server share them.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub enum Purpose {
     Session,
     /// One-time link or started login.
     SignIn,
+    /// Token or login of a gateway at an upstream.
+    UpstreamLogin,
 }
 
 impl Vault {
@@ -52,7 +54,8 @@ impl Vault {
         })
     }
 
-    /// Creates a vault with its own keys, for a console without a server.
+    /// Creates a vault with its own keys, for a console without a server, or for a gateway that is
+    /// built before its server.
     pub fn open(store: Arc<dyn KeyValueStore>, keys: SealKeys) -> Self {
         let clock = Arc::new(TokioClock::new());
         Self { seal: keys.into_seal(), clock, store, max_bytes: u64::MAX }
@@ -153,14 +156,22 @@ impl Purpose {
             Self::FormToken => Seal::FORM_TOKEN,
             Self::Session => Seal::SESSION,
             Self::SignIn => Seal::SIGN_IN,
+            Self::UpstreamLogin => Seal::UPSTREAM_LOGIN,
+        }
+    }
+
+    /// Returns the program part that uses the purpose, which separates it from others.
+    fn user(self) -> &'static str {
+        match self {
+            Self::UpstreamLogin => "gateway",
+            Self::FormToken | Self::Session | Self::SignIn => "console",
         }
     }
 }
 
-/// Returns the context of a value. The second part separates the console from other users of a
-/// purpose.
+/// Returns the context of a value. The second part separates the users of a purpose.
 fn bind<'a>(purpose: Purpose, context: &[&'a str]) -> Vec<&'a str> {
-    [purpose.name(), "console"].into_iter().chain(context.iter().copied()).collect()
+    [purpose.name(), purpose.user()].into_iter().chain(context.iter().copied()).collect()
 }
 
 fn json(value: &str) -> Result<RawJson, StoreError> {

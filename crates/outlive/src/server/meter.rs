@@ -15,10 +15,18 @@ use crate::server::{
     histogram::{Count, Histogram, HistogramCell, head, histogram},
 };
 
-/// Counters for the calls of one tool since its registration.
-#[derive(Debug, Default)]
+/// Meter of one tool.
+#[derive(Debug)]
 pub(crate) struct ToolMeter {
     name: Box<str>,
+    /// Name of the upstream that executes the tool, for the log.
+    upstream: Option<Box<str>>,
+    counts: Arc<CallCounts>,
+}
+
+/// Counters for the calls of one tool since its registration.
+#[derive(Debug, Default)]
+struct CallCounts {
     completed: Count,
     failed: Count,
     cancelled: Count,
@@ -30,8 +38,14 @@ pub(crate) struct ToolMeter {
 }
 
 impl ToolMeter {
-    pub(crate) fn new(name: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), ..Self::default() })
+    pub(crate) fn new(name: &str, upstream: Option<Box<str>>) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), upstream, counts: Arc::default() })
+    }
+
+    /// Returns a meter of the same tool with the counters of another meter.
+    pub(crate) fn counted_by(&self, other: &Self) -> Arc<Self> {
+        let (name, upstream) = (self.name.clone(), self.upstream.clone());
+        Arc::new(Self { name, upstream, counts: Arc::clone(&other.counts) })
     }
 
     /// Watches a call of the tool.
@@ -40,39 +54,40 @@ impl ToolMeter {
     }
 
     pub(crate) fn read(&self) -> ToolMetrics {
+        let counts = &self.counts;
         ToolMetrics {
             name: self.name.to_string(),
-            completed: self.completed.get(),
-            failed: self.failed.get(),
-            cancelled: self.cancelled.get(),
-            input_required: self.input_required.get(),
-            became_tasks: self.became_tasks.get(),
-            tasks_completed: self.tasks_completed.get(),
-            tasks_failed: self.tasks_failed.get(),
-            duration: self.took.read(),
+            completed: counts.completed.get(),
+            failed: counts.failed.get(),
+            cancelled: counts.cancelled.get(),
+            input_required: counts.input_required.get(),
+            became_tasks: counts.became_tasks.get(),
+            tasks_completed: counts.tasks_completed.get(),
+            tasks_failed: counts.tasks_failed.get(),
+            duration: counts.took.read(),
         }
     }
 }
 
 impl CallWatcher for ToolMeter {
     fn ended(&self, call: &Call, how: CallEnd<'_>, took: Duration) {
-        let ending = Ending::of(how);
+        let (ending, counts) = (Ending::of(how), &self.counts);
         let is_task = matches!(how, CallEnd::Task { .. } | CallEnd::TaskCancelled { .. });
         if is_task {
             match ending {
-                Ending::Completed => self.tasks_completed.add(1),
+                Ending::Completed => counts.tasks_completed.add(1),
                 // The server counts cancelled tasks; see `TaskMetrics`.
                 Ending::Cancelled => {}
-                _ => self.tasks_failed.add(1),
+                _ => counts.tasks_failed.add(1),
             }
         } else {
-            self.took.add(took);
+            counts.took.add(took);
             match ending {
-                Ending::Completed => self.completed.add(1),
-                Ending::Failed => self.failed.add(1),
-                Ending::Cancelled => self.cancelled.add(1),
-                Ending::InputRequired => self.input_required.add(1),
-                Ending::Task => self.became_tasks.add(1),
+                Ending::Completed => counts.completed.add(1),
+                Ending::Failed => counts.failed.add(1),
+                Ending::Cancelled => counts.cancelled.add(1),
+                Ending::InputRequired => counts.input_required.add(1),
+                Ending::Task => counts.became_tasks.add(1),
             }
         }
         if tracing::enabled!(target: CALL, tracing::Level::INFO) {
@@ -94,6 +109,7 @@ impl ToolMeter {
             target: CALL,
             principal,
             tool = &*self.name,
+            upstream = self.upstream.as_deref(),
             outcome = ending.name(),
             duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             exit_code = call.exit_code(),

@@ -18,7 +18,8 @@ use crate::client::{
     error::{ClientError, Error, Result},
     exchange::{Exchange, Failed},
     incoming,
-    link::{Connection, Link, ServerInfo},
+    link::{Connection, Link},
+    server_info::ServerInfo,
 };
 
 /// Outcome of `server/discover`.

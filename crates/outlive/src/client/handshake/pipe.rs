@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlive_protocol::{Era, Incoming, VersionRules};
 use outlive_transport::client::{
+    TransportError, TransportErrorKind,
     child::Process,
     http::{HttpLink, HttpSse},
     pipe::{PipeLimits, PipeLink},
@@ -16,16 +17,18 @@ use crate::client::{
     error::{ClientError, Result},
     incoming,
     link::{Connection, Link},
-    target::{Boxed, Ends, Target},
+    server_info::Handshake,
+    target::{Boxed, Ends, OpenedTransport, Target},
 };
 
 type Piped = (Link, mpsc::Receiver<Incoming>);
 
-fn open_pipe(env: &ClientEnv) -> Result<Piped> {
+async fn open_pipe(env: &ClientEnv) -> Result<Piped> {
     let limits = env.limits();
     let bounds = PipeLimits {
         message_bytes: limits.max_message_bytes,
         queued: limits.max_queued_notifications,
+        invalid: limits.max_invalid_lines,
     };
     let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
     let piped = |pipe: PipeLink, process: Option<Process>| Link::Pipe {
@@ -41,22 +44,46 @@ fn open_pipe(env: &ClientEnv) -> Result<Piped> {
             let (input, output) = tokio::io::split(server.connect().stream);
             piped(PipeLink::lines(input, output, bounds, others), None)
         }
-        Target::Open(opened) => match opened.take() {
-            Some(Ends::Lines(input, output)) => {
-                piped(PipeLink::lines(input, output, bounds, others), None)
-            }
-            Some(Ends::Messages(source, sink)) => {
-                piped(PipeLink::messages(Boxed(source), Boxed(sink), bounds, others), None)
-            }
-            None => return Err(ClientError::Closed.into()),
-        },
+        Target::Open(opened) => piped(join(opened, bounds, others)?, None),
+        Target::Custom(custom) => {
+            let opened = custom.open().await.map_err(|error| {
+                TransportError::unsent(TransportErrorKind::Start).because(error)
+            })?;
+            piped(join(&opened, bounds, others)?, None)
+        }
         Target::Url(_) => return Err(ClientError::Closed.into()),
     };
     Ok((link, taken))
 }
 
+/// Returns the link over an open transport, unless it is in use.
+fn join(
+    opened: &OpenedTransport,
+    bounds: PipeLimits,
+    others: mpsc::Sender<Incoming>,
+) -> Result<PipeLink> {
+    match opened.take() {
+        Some(Ends::Lines(input, output)) => Ok(PipeLink::lines(input, output, bounds, others)),
+        Some(Ends::Messages(source, sink)) => {
+            Ok(PipeLink::messages(Boxed(source), Boxed(sink), bounds, others))
+        }
+        None => Err(ClientError::Closed.into()),
+    }
+}
+
+/// Continues after a handshake that another process performed.
+fn restored(env: &Arc<ClientEnv>, link: Link, handshake: &Handshake) -> Result<Arc<Connection>> {
+    let no_rules = || ClientError::NoCommonVersion(vec![handshake.protocol_version.clone()]);
+    let rules = VersionRules::find(&handshake.protocol_version).ok_or_else(no_rules)?;
+    let made = Connection::bare(env, rules, link);
+    Ok(made.agreed(rules, handshake.server.clone(), None).ok_or(ClientError::Closed)?)
+}
+
 pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
-    let (link, others) = open_pipe(env)?;
+    let (link, others) = open_pipe(env).await?;
+    if let Some(handshake) = env.take_handshake() {
+        return Ok(reading(env, restored(env, link, handshake)?, others));
+    }
     let is_older = env.was_older();
     let made = match env.settings.pinned {
         Some(pinned) if pinned.sessions => shake_hands(env, link, pinned).await?,
@@ -95,12 +122,21 @@ pub(super) async fn over_pipe(env: &Arc<ClientEnv>) -> Result<Arc<Connection>> {
             }
         }
     };
+    Ok(reading(env, made, others))
+}
+
+/// Starts to read the messages that are not responses.
+fn reading(
+    env: &ClientEnv,
+    made: Arc<Connection>,
+    others: mpsc::Receiver<Incoming>,
+) -> Arc<Connection> {
     if made.rules.sessions {
         env.note_older();
     }
     let task = tokio::spawn(incoming::run_pipe(Arc::downgrade(&made), others));
     made.keep(task.abort_handle());
-    Ok(made)
+    made
 }
 
 /// Tries the handshake first with a server that was legacy before. Returns `None` if the server
@@ -160,6 +196,7 @@ pub(super) async fn over_http_sse(
     let bounds = PipeLimits {
         message_bytes: limits.max_message_bytes,
         queued: limits.max_queued_notifications,
+        invalid: limits.max_invalid_lines,
     };
     let (others, taken) = mpsc::channel(limits.max_queued_notifications.max(1));
     let pipe = Arc::new(PipeLink::messages(source, sink, bounds, others));

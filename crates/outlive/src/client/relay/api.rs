@@ -2,14 +2,16 @@
 
 use std::{process::ExitStatus, time::Duration};
 
+use outlive_transport::client::TransportError;
 use outlive_wire::{Method, SubscribeRequestParams, Version};
 
 use crate::client::{
     attempt::Wanted,
     core::Client,
     error::{ClientError, Error, Result},
-    link::{Link, ServerInfo},
+    link::Link,
     send::send,
+    server_info::ServerInfo,
 };
 
 /// Time that a process has to exit after its output ended.
@@ -64,6 +66,22 @@ impl Client {
         let here = weak.upgrade()?;
         let Link::Pipe { process, .. } = &here.link else { return None };
         process.lock().await.as_mut()?.exited(EXIT_WAIT).await
+    }
+
+    /// Closes the connection as [`Client::close`] does, but leaves the session of a legacy server, in
+    /// which another process continues requests: [`Client::resume_at`].
+    pub async fn close_and_leave_session(&self) {
+        self.core.close(false).await;
+    }
+
+    /// Returns why the client itself closed the pipe of the current connection, because the server
+    /// broke the protocol. Returns `None` if the pipe is open, or has closed in another way.
+    pub fn pipe_error(&self) -> Option<TransportError> {
+        let here = self.core.current()?;
+        match &here.link {
+            Link::Pipe { pipe, .. } => pipe.error().map(TransportError::after_sending),
+            Link::Http { .. } => None,
+        }
     }
 
     /// Subscribes to the changes of a resource of a legacy server, which arrive as

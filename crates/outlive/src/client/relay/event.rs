@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use outlive_protocol::era::client::TaskSnapshot;
+use outlive_protocol::era::client::{TaskSnapshot, read_task};
 use outlive_wire::{LoggingMessageNotificationParams, RawJson, RequestId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::input::RelayInput;
-use crate::client::attempt::Progress;
+use crate::client::{
+    attempt::Progress,
+    error::{Error, Result},
+};
 
 /// Event of a relayed request.
 #[derive(Debug)]
@@ -88,4 +91,17 @@ pub struct RelayedTask {
     pub result: Bytes,
     /// The state of the task.
     pub snapshot: Box<TaskSnapshot>,
+}
+
+impl RelayedTask {
+    /// Parses the result of `tasks/get`.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a task.
+    pub fn read(result: Bytes) -> Result<Self> {
+        let text = std::str::from_utf8(&result).map_err(|error| Error::broke(error.to_string()))?;
+        let snapshot = Box::new(read_task(text).map_err(Error::broke)?);
+        Ok(Self { result, snapshot })
+    }
 }

@@ -16,6 +16,7 @@ use super::{
     event::{RelayEvent, RelayOutcome, RelayRound, RelayedTask},
     input::InputState,
     open_inputs::{Destination, RoutedEvent, TaskInputs},
+    point::{PointCell, StreamPosition},
 };
 use crate::client::{
     core::Core,
@@ -41,6 +42,8 @@ pub struct RelayExchange {
     /// Present once the exchange has had an input request, or if it waits for a task.
     inputs: Option<Inputs>,
     strays: usize,
+    /// Position in the response stream, if the owner wants it.
+    cell: Option<Arc<PointCell>>,
 }
 
 /// Sending of a legacy HTTP request, which `next` continues.
@@ -97,6 +100,7 @@ impl RelayExchange {
             paused: false,
             inputs,
             strays: 0,
+            cell: None,
         }
     }
 
@@ -116,6 +120,24 @@ impl RelayExchange {
         self.paused = paused;
     }
 
+    /// Returns the position in the response stream, from now on.
+    pub fn position(&mut self) -> StreamPosition {
+        let cell = Arc::clone(self.cell.get_or_insert_default());
+        if let Way::Open(exchange) = &mut self.way {
+            exchange.report_to(&cell);
+        }
+        StreamPosition(cell)
+    }
+
+    /// Drops the exchange without cancelling the request, which another process continues. Servers
+    /// for which the end of the connection is a cancellation cancel it nevertheless.
+    pub fn detach(mut self) {
+        if let Way::Open(exchange) = &mut self.way {
+            exchange.settle();
+        }
+        self.way = Way::Ended;
+    }
+
     /// Cancels the request at the server with a reason.
     pub fn cancel(mut self, reason: &str) {
         if let Way::Open(exchange) = &mut self.way {
@@ -132,7 +154,10 @@ impl RelayExchange {
     pub async fn next(&mut self) -> Result<RelayEvent> {
         loop {
             match self.step().await {
-                Step::Opened(Ok(exchange)) => {
+                Step::Opened(Ok(mut exchange)) => {
+                    if let Some(cell) = &self.cell {
+                        exchange.report_to(cell);
+                    }
                     self.here = Arc::clone(exchange.connection());
                     self.way = Way::Open(exchange);
                 }
@@ -257,6 +282,9 @@ impl RelayExchange {
         let inputs = Inputs::get(&mut self.inputs, self.core.limits().max_open_inputs);
         let input = incoming::open_input(&self.here, message, &inputs.to)?;
         inputs.open.push(Arc::clone(&input.state));
+        if let Some(cell) = &self.cell {
+            cell.hold(Arc::clone(&input.state));
+        }
         Some(RelayEvent::Input(input))
     }
 

@@ -156,6 +156,11 @@ impl RelayInput {
         path.send(error_response(self.id(), code, message, data)).await
     }
 
+    /// Drops the input request without a response, because another process responds to it.
+    pub fn detach(self) {
+        drop(self.settle());
+    }
+
     /// Marks the input request as settled. Returns `None` if it needs no response anymore.
     fn settle(&self) -> Option<Arc<dyn ReplyPath>> {
         if let Some(open) = self.open.upgrade() {

@@ -47,7 +47,8 @@ impl Client {
     /// modern servers; legacy ones know that of the handshake.
     pub fn relay_list(&self, kind: ListKind, class: CapabilityClass) -> RelayPages {
         let client = Self::of(Arc::clone(&self.core));
-        RelayPages { client, kind, class, next: Next::First, seen: HashSet::new(), entries: 0 }
+        let (meta, next, seen) = (String::new(), Next::First, HashSet::new());
+        RelayPages { client, kind, class, meta, next, seen, entries: 0 }
     }
 }
 
@@ -60,6 +61,7 @@ pub struct RelayPages {
     client: Client,
     kind: ListKind,
     class: CapabilityClass,
+    meta: String,
     next: Next,
     seen: HashSet<String>,
     entries: usize,
@@ -94,6 +96,12 @@ struct Read {
 }
 
 impl RelayPages {
+    /// Sets further members of `_meta`, without braces. They must not be members of the protocol.
+    pub fn meta(mut self, members: impl Into<String>) -> Self {
+        self.meta = members.into();
+        self
+    }
+
     /// Returns the next page, or `None` at the end and after an error.
     pub async fn next(&mut self) -> Option<Result<RelayPage>> {
         let cursor = match std::mem::replace(&mut self.next, Next::End) {
@@ -117,8 +125,10 @@ impl RelayPages {
             Some(cursor) => [r#""cursor":"#, cursor.as_str()],
             None => ["", ""],
         };
-        let request =
-            RelayRequest::new(self.kind.method().as_str()).params(&members).class(self.class);
+        let request = RelayRequest::new(self.kind.method().as_str())
+            .params(&members)
+            .meta(&self.meta)
+            .class(self.class);
         let result = match self.result(&request).await {
             Ok(result) => result,
             Err(error) if cursor.is_none() && is_missing(&error) => return Ok(None),

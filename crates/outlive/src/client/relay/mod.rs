@@ -36,6 +36,7 @@
 //! ```
 
 mod api;
+mod attach;
 mod channel;
 mod clock;
 mod event;
@@ -44,10 +45,12 @@ mod input;
 mod list;
 mod open_inputs;
 mod param_headers;
+mod point;
 mod request;
+mod resume;
 mod send;
 
-pub use super::error::ErrorCategory;
+pub use super::{error::ErrorCategory, server_info::Handshake};
 pub use api::ConnectionState;
 pub use channel::{InputSender, RoutedInputs, input_channel};
 pub use event::{RelayEvent, RelayOutcome, RelayRound, RelayedTask};
@@ -57,7 +60,9 @@ pub use list::{ListKind, RelayPage, RelayPages};
 pub use open_inputs::RoutedEvent;
 pub use outlive_protocol::era::client::CapabilityClass;
 pub use param_headers::ParamHeaders;
+pub use point::{StreamPoint, StreamPosition};
 pub use request::{RelayRequest, RelayTasks};
 
 pub(crate) use input::{ReplyPath, required_class};
 pub(crate) use open_inputs::{Destination, NotOpened, OpenInputs, Watched};
+pub(crate) use point::{OpenStream, PointCell};

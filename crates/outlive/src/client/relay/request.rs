@@ -29,6 +29,7 @@ pub struct RelayRequest<'a> {
     progress: bool,
     responses: Option<&'a str>,
     state: Option<&'a str>,
+    pub(super) id: Option<u64>,
     pub(super) timeout: Option<Option<Duration>>,
     pub(super) total: Option<Duration>,
 }
@@ -61,9 +62,17 @@ impl<'a> RelayRequest<'a> {
             progress: false,
             responses: None,
             state: None,
+            id: None,
             timeout: None,
             total: None,
         }
+    }
+
+    /// Sets the request ID, which [`Client::next_request_id`](crate::client::Client::next_request_id)
+    /// returned. By default the client chooses it.
+    pub fn id(mut self, id: u64) -> Self {
+        self.id = Some(id);
+        self
     }
 
     /// Sets the members of the parameters: fragments of JSON text that are written one after the

@@ -40,7 +40,7 @@ impl Client {
         let total = request.total.unwrap_or(limits.max_total_timeout);
         let mut clock = Clock::new(request.timeout.unwrap_or(Some(limits.request_timeout)), total);
         let here = core.established().await?;
-        let id = core.next_id();
+        let id = request.id.unwrap_or_else(|| core.next_id());
         // Registered before the request is sent, so that no input request arrives too early.
         let inputs = request.awaited_task().map(|task| Inputs::for_task(&here, &task));
         let context = ResultContext {

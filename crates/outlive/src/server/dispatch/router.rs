@@ -118,8 +118,18 @@ impl ServerCore {
                 ..ServerCapabilities::default()
             },
             tasks: self.env.tasks.as_ref().map(|tasks| tasks.offers(lists_tasks)),
-            instructions: self.description.instructions.clone(),
+            instructions: self.instructions(call),
             cache: self.env.cache,
+        }
+    }
+
+    /// Returns the instructions of the server, then those of its catalog.
+    fn instructions(&self, call: &Call) -> Option<String> {
+        let own = self.description.instructions.clone();
+        let further = self.catalog.as_ref().and_then(|catalog| catalog.items.instructions(call));
+        match (own, further) {
+            (Some(own), Some(further)) => Some(format!("{own}\n\n{further}")),
+            (own, further) => own.or(further),
         }
     }
 }

@@ -350,6 +350,15 @@ impl Durable {
         &self.run
     }
 
+    pub(crate) fn shared_run(&self) -> Arc<RunState> {
+        Arc::clone(&self.run)
+    }
+
+    /// Returns the prefix of the keys of this context.
+    pub(crate) fn scope_text(&self) -> &str {
+        &self.scope
+    }
+
     pub(crate) fn run_id(&self) -> RunId {
         run_id(self.cx.call())
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use outlive_protocol::{InputMode, era};
-use outlive_tasks::{InputFailure, InputPoll, IntoKey, store::Audience};
+use outlive_tasks::{InputFailure, InputPoll, IntoKey, engine::IdleRun, store::Audience};
 use outlive_wire::InputRequest;
 use serde_json::value::RawValue;
 
@@ -27,6 +27,8 @@ pub(crate) struct InputFuture<'a> {
     pub(crate) within: Option<Duration>,
     pub(crate) audience: Audience,
     stage: Stage,
+    /// The run, while it waits in memory because it cannot be parked.
+    idle: Option<IdleRun>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ pub(crate) enum Verdict<T> {
 impl<'a> InputFuture<'a> {
     pub(crate) fn new(cx: &'a Durable, key: impl IntoKey) -> Self {
         let audience = Audience::Client;
-        Self { cx, key: cx.full(key), within: None, audience, stage: Stage::New }
+        Self { cx, key: cx.full(key), within: None, audience, stage: Stage::New, idle: None }
     }
 
     /// Polls for a response that `judge` accepts. `request` builds the input request each time it
@@ -67,6 +69,7 @@ impl<'a> InputFuture<'a> {
             let asking = match self.stage {
                 Stage::New => {
                     ready!(self.poll_unparkable())?;
+                    self.count_idle()?;
                     if self.audience.is_people() {
                         ready!(poll_people(self.cx.env(), self.cx.run(), &self.key))?;
                     }
@@ -74,7 +77,13 @@ impl<'a> InputFuture<'a> {
                 }
                 Stage::Open => match self.cx.journal().inputs().poll(&self.key, task) {
                     Poll::Ready(asking) => asking.map_err(|wrong| DurableError::from(wrong).into()),
-                    Poll::Pending => return Poll::Pending,
+                    Poll::Pending => {
+                        if self.idle.is_none() {
+                            // A call that was promoted meanwhile. Beyond the limit it stays as it is.
+                            let _ = self.count_idle();
+                        }
+                        return Poll::Pending;
+                    }
                 },
                 Stage::Settled => panic!("`InputFuture` polled after completion"),
             };
@@ -85,16 +94,16 @@ impl<'a> InputFuture<'a> {
                 Ok(InputPoll::Open) => continue,
                 Ok(InputPoll::Answered(answer)) => answer,
                 Ok(InputPoll::Unanswered(why)) => {
-                    self.stage = Stage::Settled;
+                    self.settle();
                     return Poll::Ready(Err(unanswered(&self.key, why).into()));
                 }
                 Err(error) => {
-                    self.stage = Stage::Settled;
+                    self.settle();
                     return Poll::Ready(Err(error));
                 }
             };
             if let Some(settled) = self.judged(judge(&answer), &request) {
-                self.stage = Stage::Settled;
+                self.settle();
                 return Poll::Ready(settled);
             }
         }
@@ -112,6 +121,24 @@ impl<'a> InputFuture<'a> {
             true => Ok(()),
             false => Err(DurableError::TaskRequired { key: self.key.clone() }.into()),
         })
+    }
+
+    /// Counts a run that cannot be parked in its own limits, because it may wait for long.
+    fn count_idle(&mut self) -> Result<()> {
+        let Some(task) = self.cx.run().task_id().filter(|_| self.cx.journal().is_unparkable())
+        else {
+            return Ok(());
+        };
+        let Some(tasks) = &self.cx.env().tasks else { return Ok(()) };
+        let idle = tasks.engine().idle_run(&task);
+        self.idle =
+            idle.map_err(|full| DurableError::NoCapacity { capacity: full.limit.into() })?;
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        self.stage = Stage::Settled;
+        self.idle = None;
     }
 
     fn ask(&mut self, request: InputRequest) -> Result<InputPoll> {

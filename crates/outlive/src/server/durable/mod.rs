@@ -5,7 +5,8 @@
 //!
 //! - `context`: [`Durable`](context::Durable) with steps, timers and partial results; `boundary`:
 //!   checks before every step and wait; `recordable`: types that a step can record; `step_once`:
-//!   steps that must not run twice; `capacity`: permits; `parking`: runs that stay in memory.
+//!   steps that must not run twice; `capacity`: permits; `parking`: runs that stay in memory;
+//!   `promotion`: entries that change, and those of a call that becomes a task.
 //! - `elicit`, `raw_input`, `input_future`: input requests and responses; `external_event`: values that another
 //!   system delivers; `rounds`: handlers that manage their rounds themselves.
 //! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`].
@@ -19,6 +20,7 @@ pub(crate) mod emit;
 pub(crate) mod external_event;
 pub(crate) mod input_future;
 pub(crate) mod parking;
+pub(crate) mod promotion;
 pub(crate) mod raw_input;
 pub(crate) mod recordable;
 pub(crate) mod rounds;
@@ -45,6 +47,7 @@ pub use outlive_tasks::{
     store::Audience,
 };
 pub use parking::ParkGuard;
+pub use promotion::{PromotionGuard, PromotionJournal};
 pub use raw_input::RequestInput;
 pub use recordable::Recordable;
 pub use rounds::Round;

@@ -137,13 +137,29 @@ impl Auditor {
         }
         let shown = || name_in_audit(principal, task.as_str());
         tracing::info!(target: "outlive::audit", action = what, task_id = shown(), principal, reason = cause);
-        if self.shares.enter(principal, std::time::Instant::now()).is_err() {
+        let (principal, task, worker) = (principal.to_owned(), task.clone(), worker.cloned());
+        self.store(Event { principal, task, what, cause, worker });
+    }
+
+    /// Records an action without a line in the log.
+    pub(crate) fn note_quietly(
+        &self,
+        principal: &str,
+        task: TaskId,
+        what: &'static str,
+        cause: Option<String>,
+    ) {
+        self.store(Event { principal: principal.to_owned(), task, what, cause, worker: None });
+    }
+
+    fn store(&self, event: Event) {
+        if self.shares.enter(&event.principal, std::time::Instant::now()).is_err() {
             // A caller over its share is counted, so that it cannot displace the events of other
             // callers.
-            return self.count(principal.to_owned(), principal, task, "more-events");
+            let caller = event.principal.clone();
+            return self.count(caller, &event.principal, &event.task, "more-events");
         }
-        let (principal, task, worker) = (principal.to_owned(), task.clone(), worker.cloned());
-        if self.queue.lock().push(Event { principal, task, what, cause, worker }) {
+        if self.queue.lock().push(event) {
             self.queue.some.notify_one();
         }
     }
@@ -243,7 +259,7 @@ impl Queue {
 fn written(events: Vec<Event>) -> Vec<AuditEvent> {
     let mut digests = HashMap::new();
     let written = events.into_iter().map(|Event { principal, task, what, cause, worker }| {
-        let shown = match opens(&principal) {
+        let shown = match opens(&principal) && !task.as_str().is_empty() {
             false => task.as_str().to_owned(),
             true => digests.entry(task).or_insert_with_key(|task| digest(task.as_str())).clone(),
         };

@@ -248,6 +248,17 @@ impl TaskBackend {
         self.running().auditor.note(principal, id, what, cause);
     }
 
+    /// Adds an audit event without a line in the log. The task ID is empty for inline calls.
+    pub(crate) fn audit_quietly(
+        &self,
+        principal: &str,
+        task: &str,
+        what: &'static str,
+        cause: String,
+    ) {
+        self.running().auditor.note_quietly(principal, TaskId::new(task), what, Some(cause));
+    }
+
     /// Adds an audit event for the action of a call on a task.
     pub(crate) fn note(&self, call: &Call, id: &TaskId, what: &'static str, cause: Option<String>) {
         self.audit(call.principal().key(), id, what, cause);

@@ -197,6 +197,7 @@ impl InlineThenTask {
         work: CallFuture,
     ) -> Result<oneshot::Receiver<Promotion>, (ProtocolError, CallFuture)> {
         let (cx, run) = (&self.cx, &self.run);
+        run.prepare_promotion();
         let task = match new_task(
             cx,
             &self.target,

@@ -64,6 +64,12 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
+    /// Returns instructions for the model, which follow those of the server. They may depend on the
+    /// principal of the call.
+    fn instructions(&self, _call: &Call) -> Option<String> {
+        None
+    }
+
     /// A client of a principal has subscribed to a resource. Called once for each client and URI,
     /// of registered resources too.
     fn subscribed(&self, _principal: &str, _uri: &str) {}

@@ -57,7 +57,7 @@ impl CatalogMeters {
             true => OTHER_TOOLS,
             false => name,
         };
-        Arc::clone(meters.entry(name.into()).or_insert_with(|| ToolMeter::new(name)))
+        Arc::clone(meters.entry(name.into()).or_insert_with(|| ToolMeter::new(name, None)))
     }
 }
 
@@ -75,7 +75,7 @@ impl CatalogHandle {
     /// longer exists.
     pub fn tool(&self, tool: Tool) -> Result<ToolEntry, BuildError> {
         let mut tool = tool.validate(&*self.env()?)?;
-        tool.meter = self.meters.named(&tool.info.name);
+        tool.meter = tool.meter.counted_by(&self.meters.named(&tool.info.name));
         Ok(ToolEntry(Arc::new(tool)))
     }
 
@@ -118,6 +118,21 @@ impl CatalogHandle {
     pub fn changed_for(&self, change: &Change, is_meant: impl Fn(&str) -> bool) {
         if let Some(env) = self.env.upgrade() {
             env.profile.bus.publish_for(change, is_meant);
+        }
+    }
+
+    /// Returns whether a client subscribes to changes of lists.
+    pub fn has_listeners(&self) -> bool {
+        self.env.upgrade().is_some_and(|env| env.profile.bus.has_list_subscribers())
+    }
+
+    /// Adds an event to the audit log in the store, without a line in the log. Callers with too many
+    /// events get a count instead. Has no effect on a server without a store.
+    pub fn audit(&self, principal: &str, task: Option<&str>, action: &'static str, reason: String) {
+        if let Some(env) = self.env.upgrade()
+            && let Some(tasks) = &env.tasks
+        {
+            tasks.audit_quietly(principal, task.unwrap_or_default(), action, reason);
         }
     }
 

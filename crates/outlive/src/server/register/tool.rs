@@ -75,6 +75,7 @@ pub struct Tool {
     pub(super) rate_per_caller: Option<RateLimit>,
     pub(super) concurrency_per_caller: Option<u32>,
     pub(super) command_words: Option<CommandWords>,
+    pub(super) upstream: Option<Box<str>>,
     pub(super) tags: Option<TaskTags>,
 }
 
@@ -123,6 +124,7 @@ impl Tool {
             rate_per_caller: None,
             concurrency_per_caller: None,
             command_words: None,
+            upstream: None,
             tags: None,
         }
     }
@@ -386,6 +388,13 @@ impl Tool {
         words: impl Fn(&RawValue) -> Option<Vec<String>> + Send + Sync + 'static,
     ) -> Self {
         self.command_words = Some(Arc::new(words));
+        self
+    }
+
+    /// Sets the name of the server that executes the tool, for the field `upstream` of the log line
+    /// of a call.
+    pub fn upstream(mut self, name: impl Into<Box<str>>) -> Self {
+        self.upstream = Some(name.into());
         self
     }
 

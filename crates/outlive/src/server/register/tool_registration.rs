@@ -88,7 +88,7 @@ impl Tool {
         };
         let info = Arc::new(self.info);
         Ok(RegisteredTool {
-            meter: ToolMeter::new(&info.name),
+            meter: ToolMeter::new(&info.name, self.upstream),
             limits: ToolLimits {
                 all: throttle(self.rate, self.concurrency),
                 per_caller: throttle(self.rate_per_caller, self.concurrency_per_caller),

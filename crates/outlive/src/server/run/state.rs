@@ -59,7 +59,12 @@ pub(crate) struct RunState {
     bridged: OnceLock<Box<BridgedCall>>,
     /// Data of earlier rounds; `None` in the first. Boxed, because most calls have one round.
     earlier: Option<Box<EarlierRounds>>,
+    /// Records entries before the promotion. A std mutex: no code awaits while it is held.
+    promotion_hook: Mutex<Option<PromotionHook>>,
 }
+
+/// Function that records entries immediately before a promotion.
+pub(crate) type PromotionHook = Arc<dyn Fn(&Journal) + Send + Sync>;
 
 /// Data of the rounds before this one.
 struct EarlierRounds {
@@ -133,6 +138,7 @@ impl RunState {
             rounds: AtomicU32::new(0),
             bridged: OnceLock::new(),
             earlier: None,
+            promotion_hook: Mutex::default(),
         }
     }
 
@@ -238,6 +244,24 @@ impl RunState {
     /// Returns the reason for the cleanup, if the run is one.
     pub(crate) fn cleanup_reason(&self) -> Option<CleanupReason> {
         self.placement.cleanup_reason()
+    }
+
+    /// Sets the function that records entries immediately before the promotion.
+    pub(crate) fn set_promotion_hook(&self, hook: Option<PromotionHook>) {
+        *self.lock_promotion_hook() = hook;
+    }
+
+    /// Records the entries with which the task of the call is created.
+    pub(crate) fn prepare_promotion(&self) {
+        // Not called under the lock: the hook is code of the handler.
+        let hook = self.lock_promotion_hook().clone();
+        if let Some(hook) = hook {
+            hook(self.journal());
+        }
+    }
+
+    fn lock_promotion_hook(&self) -> MutexGuard<'_, Option<PromotionHook>> {
+        self.promotion_hook.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the placement to a task.
