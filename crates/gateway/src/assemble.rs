@@ -2,35 +2,46 @@
 
 use std::sync::Arc;
 
-use outlive::{client::relay::CapabilityClass, server::Scopes};
+use outlive::server::Scopes;
 
 use crate::{
     catalog::Definitions,
     entries::EntryMaker,
     member::Member,
-    names::{Filter, Names, UriTemplate, qualified},
+    names::{Filter, Names, UriTemplate, qualified, ui_uri},
     settings::{Pin, Upstream},
     shared::Shared,
-    upstream::ConnectionKey,
-    view::{Joined, Reader, ShownResource, ShownTool, View, ViewKey, is_own},
+    upstream::{CatalogKey, ConnectionKey},
+    view::{Reader, ShownResource, ShownTool, View, ViewKey, is_own},
 };
 
 /// Returns the view of a key, made of the catalogs in memory.
-pub(crate) fn view(shared: &Arc<Shared>, key: ViewKey) -> Arc<View> {
+pub(crate) fn view(shared: &Arc<Shared>, key: &ViewKey) -> Arc<View> {
     if let Some(known) = shared.known_view(key) {
         return known;
     }
     let generation = shared.generation();
     let mut view = View { generation, ..View::default() };
     let config = shared.config();
-    let mut names =
-        Named { tools: Names::with(config.settings.taken_names.iter()), prompts: Names::default() };
+    let mut prompts = Names::default();
+    let mut listed = Vec::new();
     for member in &config.members {
         let settings = member.settings();
-        let class = class_of(&settings, key);
-        match member.catalogs.get(class) {
-            Some(lists) => add(shared, member, &settings, &lists, &mut names, &mut view),
-            None => view.is_partial = true,
+        let own = member.catalogs.get(&catalog_of(&settings, key));
+        view.is_partial |= own.is_none();
+        // Most upstreams list the same for all clients, so other lists are better than none. Those of
+        // other users are not.
+        let others = || member.catalogs.largest().filter(|_| !settings.has_user_credentials());
+        let Some(lists) = own.or_else(others) else { continue };
+        add(shared, member, &settings, &lists, &mut prompts, &mut view);
+        listed.push((member, settings, lists));
+    }
+    // After all resources: the URI of a tool's view depends on them.
+    let mut names = Names::with(config.settings.taken_names.iter());
+    if let Some(handle) = shared.handle() {
+        for (member, settings, lists) in &listed {
+            let maker = EntryMaker { shared, member, settings, handle };
+            add_tools(&maker, lists, &mut names, &mut view);
         }
     }
     let view = Arc::new(view);
@@ -38,15 +49,12 @@ pub(crate) fn view(shared: &Arc<Shared>, key: ViewKey) -> Arc<View> {
     view
 }
 
-/// Returns the capability class of the catalog that clients of a view see.
-fn class_of(settings: &Upstream, key: ViewKey) -> CapabilityClass {
-    ConnectionKey::class_for(settings, key.class, key.is_unrelated)
-}
-
-/// Names that are taken, for each list.
-struct Named {
-    tools: Names,
-    prompts: Names,
+/// Returns the key of the catalog that clients of a view see.
+pub(crate) fn catalog_of(settings: &Upstream, key: &ViewKey) -> CatalogKey {
+    CatalogKey {
+        class: ConnectionKey::class_for(settings, key.class, key.is_unrelated),
+        principal: key.principal.clone().filter(|_| settings.has_user_credentials()),
+    }
 }
 
 fn add(
@@ -54,16 +62,15 @@ fn add(
     member: &Arc<Member>,
     settings: &Upstream,
     lists: &Definitions,
-    names: &mut Named,
+    prompts: &mut Names,
     view: &mut View,
 ) {
     let Some(handle) = shared.handle() else { return };
     let maker = EntryMaker { shared, member, settings, handle };
     let filter = Filter::new(&settings.only, &settings.hide);
-    add_tools(&maker, lists, &filter, &mut names.tools, &mut view.tools);
     for prompt in lists.prompts.iter().filter(|prompt| filter.shows(&prompt.name)) {
         let shown =
-            names.prompts.take(&settings.name, settings.shown_prefix(), &prompt.name, &prompt.name);
+            prompts.take(&settings.name, settings.shown_prefix(), &prompt.name, &prompt.name);
         if let Some(entry) = maker.prompt(prompt, &shown) {
             view.prompts.push(&shown, entry);
         }
@@ -73,14 +80,9 @@ fn add(
     }
 }
 
-fn add_tools(
-    maker: &EntryMaker<'_>,
-    lists: &Definitions,
-    filter: &Filter,
-    names: &mut Names,
-    tools: &mut Joined<ShownTool>,
-) {
+fn add_tools(maker: &EntryMaker<'_>, lists: &Definitions, names: &mut Names, view: &mut View) {
     let settings = maker.settings;
+    let filter = Filter::new(&settings.only, &settings.hide);
     for (tool, digest) in lists.tools.iter().zip(lists.tool_digests()) {
         let own = settings.tools.get(&tool.name);
         let is_hidden = own.is_some_and(|own| own.hide) || !filter.shows(&tool.name);
@@ -91,11 +93,13 @@ fn add_tools(
         if is_hidden || is_denied {
             continue;
         }
-        if let Some(entry) = maker.tool(tool, *digest, &shown) {
+        let ui = tool.meta.as_ref().and_then(|meta| ui_uri(&meta.0));
+        let ui = ui.and_then(|uri| view.changed_ui_uri(&settings.name, uri));
+        if let Some(entry) = maker.tool(tool, *digest, &shown, ui) {
             let policy = own.map(|own| own.policy.over(&settings.policy));
             let scopes = policy.as_ref().unwrap_or(&settings.policy).scopes.iter().flatten();
             let is_eager = own.is_some_and(|own| own.eager);
-            tools.push(&shown, ShownTool { entry, is_eager, scopes: Scopes::of(scopes) });
+            view.tools.push(&shown, ShownTool { entry, is_eager, scopes: Scopes::of(scopes) });
         }
     }
 }

@@ -7,6 +7,7 @@ use outlive::{
     server::{
         Cx, Durable, Prompt, Resource, ResourceTemplate, Tool,
         catalog::{CatalogHandle, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry},
+        durable::Cleanup,
         tasks::{OnCrash, TaskPolicy},
     },
     wire::{self, Meta},
@@ -17,11 +18,12 @@ use crate::{
     catalog::Digest,
     excerpt::excerpt,
     member::Member,
+    names::change_ui_uri,
     relay::{
-        CompletionRoute, PromptRoute, Route, ToolRoute, call_tool, complete, get_prompt,
-        read_resource,
+        CallPolicy, CompletionRoute, PromptRoute, Route, ToolRoute, call_tool, clean_up, complete,
+        get_prompt, read_resource,
     },
-    settings::{Policy, ToolSettings, Upstream},
+    settings::{MAX_ATTEMPTS, Policy, ToolSettings, Upstream},
     shared::Shared,
 };
 
@@ -34,9 +36,26 @@ pub(crate) struct EntryMaker<'a> {
 }
 
 impl EntryMaker<'_> {
-    /// Returns the entry of a tool under the name that clients see.
-    pub(crate) fn tool(&self, tool: &wire::Tool, digest: Digest, shown: &str) -> Option<ToolEntry> {
-        self.member.entries.tools.get(shown, digest, || self.make_tool(tool, &digest, shown))
+    /// Returns the entry of a tool under the name that clients see. `ui` replaces the URI of its view.
+    pub(crate) fn tool(
+        &self,
+        tool: &wire::Tool,
+        digest: Digest,
+        shown: &str,
+        ui: Option<String>,
+    ) -> Option<ToolEntry> {
+        let Some(ui) = ui else {
+            let make = || self.make_tool(tool, &digest, shown);
+            return self.member.entries.tools.get(shown, digest, make);
+        };
+        // Views differ in the URI, and names have no space.
+        self.member.entries.tools.get(&format!("{shown} {ui}"), digest, || {
+            let mut tool = tool.clone();
+            if let Some(meta) = &mut tool.meta {
+                change_ui_uri(&mut meta.0, |_| Some(ui.clone()));
+            }
+            self.make_tool(&tool, &digest, shown)
+        })
     }
 
     fn make_tool(&self, tool: &wire::Tool, digest: &Digest, shown: &str) -> Option<ToolEntry> {
@@ -68,6 +87,10 @@ impl EntryMaker<'_> {
             false => TaskPolicy::Never,
         };
         let support = tool.execution.as_ref().and_then(|execution| execution.task_support);
+        let definition = self.shown_tool(tool, shown, settings);
+        let hints = definition.annotations.clone().unwrap_or_default();
+        let is_safe = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
+        let by_hints = if is_safe { OnCrash::Rerun } else { OnCrash::Fail };
         let route = Arc::new(ToolRoute {
             route: self.route(),
             name: tool.name.clone(),
@@ -75,17 +98,25 @@ impl EntryMaker<'_> {
             max_result: settings.max_result.unwrap_or(self.settings.max_result),
             headers: ParamHeaders::read(&tool.input_schema).unwrap_or_default(),
             may_be_task: task != TaskPolicy::Never,
-            needs_task: support == Some(wire::TaskSupport::Required),
+            policy: CallPolicy {
+                on_crash: policy.on_crash.unwrap_or(by_hints),
+                max_attempts: policy.max_attempts.unwrap_or(MAX_ATTEMPTS),
+                task_support: support,
+            },
         });
-        let definition = self.shown_tool(tool, shown, settings);
-        let hints = definition.annotations.clone().unwrap_or_default();
-        let is_safe = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
-        let by_hints = if is_safe { OnCrash::Rerun } else { OnCrash::Fail };
+        let cleaned = Arc::clone(&route);
         let mut tool =
             Tool::relayed(definition, move |cx: Durable| call_tool(cx, Arc::clone(&route)))
                 .task(task)
-                .on_crash(policy.on_crash.unwrap_or(by_hints))
+                // The handler itself decides by the journal whether a call is sent again.
+                .on_crash(OnCrash::Rerun)
+                .upstream(self.settings.name())
                 .definition(self.definition_text(digest));
+        if task != TaskPolicy::Never {
+            tool = tool
+                .cleanup(move |task: Cleanup, cx: Cx| clean_up(task, cx, Arc::clone(&cleaned)))
+                .promote_at_first_step(false);
+        }
         if let Some(scopes) = &policy.scopes {
             tool = tool.scopes(scopes);
         }
@@ -156,6 +187,9 @@ impl EntryMaker<'_> {
             if let Some(scopes) = &self.settings.policy.scopes {
                 made = made.scopes(scopes);
             }
+            if self.settings.policy.always_listed == Some(true) {
+                made = made.always_listed();
+            }
             self.accepted(self.handle.prompt(made), &prompt.name)
         })
     }
@@ -174,6 +208,9 @@ impl EntryMaker<'_> {
                 Resource::relayed(definition, move |cx: Durable| read_resource(cx, route.clone()));
             if let Some(scopes) = &self.settings.policy.scopes {
                 made = made.scopes(scopes);
+            }
+            if self.settings.policy.always_listed == Some(true) {
+                made = made.always_listed();
             }
             self.accepted(self.handle.resource(made), &resource.uri)
         })
@@ -205,6 +242,9 @@ impl EntryMaker<'_> {
                 .complete_any(move |cx: Cx| complete(cx, Arc::clone(&completion)));
             if let Some(scopes) = &self.settings.policy.scopes {
                 made = made.scopes(scopes);
+            }
+            if self.settings.policy.always_listed == Some(true) {
+                made = made.always_listed();
             }
             self.accepted(self.handle.template(made), own)
         })

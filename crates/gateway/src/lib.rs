@@ -26,18 +26,26 @@
 //!
 //! - `gateway`: the public API; `settings`: the settings as types; [`status`]: states and reasons.
 //! - `served`: the catalog of the server; `view`, `assemble`: joined lists; `entries`: the server's
-//!   entries for definitions of upstreams; `own_tools`, `search`: the gateway's own tools.
+//!   entries for definitions of upstreams; `own_tools`, `search`: the gateway's own tools;
+//!   `instructions`: texts for the model.
 //! - `catalog`: the lists of one upstream; `refresh`: reads them; `names`: names and URIs.
 //! - `relay`: the path of a call; `subscriptions`: changes of resources.
-//! - `member`: one upstream; `upstream`: its connections, processes, limits and state.
+//! - `member`: one upstream; `upstream`: its connections, processes, limits and state; `metrics`: its
+//!   counters.
+//! - `credentials`: tokens at upstreams; `logins`, `user_logins`: logins of operators and of principals.
 
 mod assemble;
 mod backoff;
 mod catalog;
+mod credentials;
+mod digest;
 mod entries;
 mod excerpt;
 mod gateway;
+mod instructions;
+mod logins;
 mod member;
+mod metrics;
 mod names;
 mod own_tools;
 mod refresh;
@@ -49,10 +57,13 @@ mod shared;
 pub mod status;
 mod subscriptions;
 mod upstream;
+mod user_logins;
 mod view;
 
 pub use gateway::{Gateway, GatewayBuilder};
+pub use metrics::GatewayMetrics;
 pub use settings::{
-    Discovery, GatewayError, GatewaySettings, InputForwarding, Isolation, LogLevel, Pin, Policy,
-    ToolSettings, Upstream,
+    CallAudit, Discovery, ExchangeSubject, GatewayError, GatewaySettings, InputForwarding,
+    Isolation, LogLevel, Pin, Policy, Start, Supervision, ToolSettings, Upstream, UpstreamAuth,
 };
+pub use user_logins::UserLoginTarget;

@@ -9,9 +9,11 @@ use outlive::server::catalog::{PromptEntry, ResourceEntry, TemplateEntry, ToolEn
 
 use crate::{
     catalog::{Catalogs, Digest, Pins},
+    credentials::Credentials,
+    metrics::Meter,
     settings::{Pin, Upstream, closest},
     status::{State, UpstreamStatus},
-    upstream::{ProcessLimit, Runtime, UpstreamEvents, UpstreamState},
+    upstream::{ProcessLimit, Runtime, Supervisor, UpstreamEvents, UpstreamState},
 };
 
 /// Entries that are retained per kind. Lists of more entries are made again for each view.
@@ -80,11 +82,14 @@ impl<T: Clone> EntryCache<T> {
 impl Member {
     pub(crate) fn new(
         settings: Upstream,
+        meter: Arc<Meter>,
         events: Arc<dyn UpstreamEvents>,
         limit: &Arc<ProcessLimit>,
+        supervisor: Option<&Arc<Supervisor>>,
+        credentials: &Arc<Credentials>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            runtime: Runtime::new(settings, events, limit),
+            runtime: Runtime::new(settings, meter, events, limit, supervisor, credentials),
             catalogs: Catalogs::default(),
             pins: Pins::default(),
             entries: Entries::default(),
@@ -113,10 +118,14 @@ impl Member {
         let mut status = self.runtime.report();
         status.changed_tools = self.pins.changed();
         let settings = self.settings();
-        if settings.pin != Pin::Off && !status.changed_tools.is_empty() && status.reason.is_none() {
-            let changed = status.changed_tools.len();
+        let changed = match (status.changed_tools.len(), self.pins.has_changed_instructions()) {
+            (0, false) => None,
+            (0, true) => Some("changed instructions are not accepted".to_owned()),
+            (changed, _) => Some(format!("definitions of {changed} tools are not accepted")),
+        };
+        if settings.pin != Pin::Off && changed.is_some() && status.reason.is_none() {
             status.state = State::Changed;
-            status.reason = Some(format!("definitions of {changed} tools are not accepted"));
+            status.reason = changed;
             status.remedy = Some(format!("outlive upstreams accept {}", settings.name));
         }
         let Some(lists) = self.catalogs.largest() else { return status };

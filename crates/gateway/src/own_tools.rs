@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use outlive::{
     server::{
-        Cx, Error, Result, Tool,
+        Cx, Durable, Error, Principal, Result, Tool,
         catalog::{CatalogHandle, ToolEntry},
     },
     wire::RawJson,
@@ -13,7 +13,12 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{
-    assemble, member::Member, relay::CALL_TOOL, search::Index, shared::Shared, status::Problem,
+    assemble,
+    member::Member,
+    relay::{CALL_TOOL, agrees, missing_login},
+    search::Index,
+    shared::Shared,
+    status::Problem,
 };
 
 /// Name of the tool that reports problems.
@@ -46,21 +51,20 @@ impl OwnTools {
     }
 }
 
-/// Returns the problems of the upstreams that a principal may see, by the name of the upstream.
-pub(crate) fn problems(
-    shared: &Shared,
-    may_see: impl Fn(&Member) -> bool,
-) -> Vec<(Arc<str>, Problem)> {
+/// Returns the problems of the upstreams that a principal may see, and its own ones there, by the
+/// name of the upstream.
+pub(crate) fn problems(shared: &Shared, principal: &Principal) -> Vec<(Arc<str>, Problem)> {
     let config = shared.config();
     let with_problem = config.members.iter().filter_map(|member| {
-        let problem = member.state().problem().filter(|problem| !problem.state.is_usable())?;
-        may_see(member).then(|| (Arc::clone(&member.settings().name), problem))
+        let problem = member.state().problem_for(principal.key());
+        let problem = problem.filter(|problem| !problem.state.is_usable())?;
+        may_see(principal, member).then(|| (Arc::clone(&member.settings().name), problem))
     });
     with_problem.collect()
 }
 
 /// Returns whether a principal has the scopes of an upstream.
-pub(crate) fn may_see(principal: &outlive::server::Principal, member: &Member) -> bool {
+pub(crate) fn may_see(principal: &Principal, member: &Member) -> bool {
     let settings = member.settings();
     let scopes = settings.policy.scopes.iter().flatten();
     principal.may(&outlive::server::Scopes::of(scopes))
@@ -68,9 +72,9 @@ pub(crate) fn may_see(principal: &outlive::server::Principal, member: &Member) -
 
 fn problems_tool(shared: &Weak<Shared>) -> Tool {
     let shared = shared.clone();
-    let handler = move |cx: Cx| {
+    let handler = move |cx: Durable| {
         let shared = shared.upgrade();
-        async move { Ok::<_, Error>(problems_text(shared.as_deref(), &cx)) }
+        async move { problems_text(shared.as_deref(), &cx).await }
     };
     Tool::new(UPSTREAM_PROBLEMS, handler)
         .title("Problems of upstream servers")
@@ -81,22 +85,34 @@ fn problems_tool(shared: &Weak<Shared>) -> Tool {
         .read_only()
 }
 
-fn problems_text(shared: Option<&Shared>, cx: &Cx) -> String {
-    let found = shared.map(|shared| problems(shared, |member| may_see(cx.principal(), member)));
-    let lines: Vec<String> = found
-        .unwrap_or_default()
-        .iter()
-        .map(|(name, problem)| {
-            // Clients do not see addresses, which may be in the reason of a failed connection.
-            let reason = without_addresses(&problem.reason);
-            format!("{name}: {}: {reason}; {}", problem.state, problem.remedy)
-        })
-        .collect();
+/// Returns the problems of the upstreams. Asks the user to log in where that helps.
+async fn problems_text(shared: Option<&Shared>, cx: &Durable) -> Result<String> {
+    let Some(shared) = shared else { return Ok(NO_PROBLEM.to_owned()) };
+    let mut lines = Vec::new();
+    for (name, problem) in problems(shared, cx.principal()) {
+        let url = match problem.is_of_principal {
+            true => shared.credentials.connect_url(&name, cx.principal()),
+            false => None,
+        };
+        lines.push(match url {
+            Some(url) if agrees(cx, &name, &url).await? => {
+                format!("{name}: the user was asked to log in; list the tools again after that")
+            }
+            Some(url) => missing_login(&name, &url),
+            None => {
+                // Clients do not see addresses, which may be in the reason of a failed connection.
+                let reason = without_addresses(&problem.reason);
+                format!("{name}: {}: {reason}; {}", problem.state, problem.remedy)
+            }
+        });
+    }
     match lines.is_empty() {
-        true => "all upstream servers can be used".to_owned(),
-        false => lines.join("\n"),
+        true => Ok(NO_PROBLEM.to_owned()),
+        false => Ok(lines.join("\n")),
     }
 }
+
+const NO_PROBLEM: &str = "all upstream servers can be used";
 
 /// Replaces words that contain a URL or a network address.
 fn without_addresses(text: &str) -> String {
@@ -136,7 +152,7 @@ fn find_tool(shared: &Weak<Shared>) -> Tool {
 fn find(shared: Option<&Arc<Shared>>, cx: &Cx) -> Result<String> {
     let shared = shared.ok_or_else(|| Error::new("the gateway has ended"))?;
     let search: Search = serde_json::from_str(cx.call().arguments()?)?;
-    let view = assemble::view(shared, shared.view_key(cx.call()));
+    let view = assemble::view(shared, &shared.view_key(cx.call()));
     let visible: Vec<_> =
         view.tools.iter().filter(|(_, tool)| cx.principal().may(&tool.scopes)).collect();
     let texts: Vec<[(String, f64); 4]> =

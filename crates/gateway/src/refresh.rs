@@ -11,9 +11,10 @@ use crate::{
     catalog::{Ensured, Reading, read},
     member::Member,
     names::qualified,
+    relay::own_members,
     shared::Shared,
     status::Problem,
-    upstream::{Alive, Connection, ConnectionKey, UpstreamEvents, UpstreamState},
+    upstream::{Alive, CatalogKey, Connection, ConnectionKey, UpstreamEvents, UpstreamState},
 };
 
 /// Delay after a notification of changed lists, whatever their number.
@@ -54,7 +55,7 @@ pub(crate) fn ensure_key(
     alive: Alive,
 ) -> Option<Missing> {
     let member = Arc::clone(member);
-    match member.catalogs.ensure(key.class) {
+    match member.catalogs.ensure(&key.catalog()) {
         Ensured::Known => None,
         Ensured::Reading(done) => Some(Missing { member, done }),
         Ensured::Missing(reading) => {
@@ -89,16 +90,21 @@ async fn run(
     alive: &Alive,
 ) {
     let settings = member.settings();
-    let class = reading.class;
+    let catalog = key.catalog();
     let mut reading = reading;
-    if member.catalogs.get(class).is_none()
-        && let Some(stored) = shared.stored.catalog(&settings.name, class).await
+    if member.catalogs.get(&catalog).is_none()
+        && let Some(stored) = shared.stored.catalog(&settings.name, &catalog).await
     {
+        // A stored definition may be one that is not accepted.
+        member.pins.load(&shared.stored, &settings.name).await;
+        if member.pins.compare(&catalog, &stored) {
+            member.pins.save(&shared.stored, &settings.name).await;
+        }
         member.catalogs.settle(&reading, Some(Arc::new(stored)));
         drop(reading);
-        notify(shared);
+        notify_clients_of(shared, &catalog);
         // The stored lists may be old: they are read again, without a waiting client.
-        let Some(again) = member.catalogs.refresh(class) else { return };
+        let Some(again) = member.catalogs.refresh(&catalog) else { return };
         reading = again;
     }
     for _ in 0..MAX_READS {
@@ -117,7 +123,9 @@ async fn read_once(
     connection: &Connection,
 ) -> bool {
     let settings = member.settings();
-    let lists = tokio::time::timeout(settings.start_timeout, read(connection, &settings)).await;
+    let meta = own_members(&shared.id);
+    let reading_all = read(connection, &settings, &meta);
+    let lists = tokio::time::timeout(settings.start_timeout, reading_all).await;
     let lists = match lists {
         Ok(Ok(lists)) => Arc::new(lists),
         Ok(Err(error)) => {
@@ -126,22 +134,27 @@ async fn read_once(
         }
         Err(_) => return give_up(member, reading, Problem::slow(settings.start_timeout)),
     };
+    member.state().recovered_for(connection.key.principal());
     member.state().recovered();
     member.pins.load(&shared.stored, &settings.name).await;
-    if member.pins.compare(reading.class, &lists) {
+    if member.pins.compare(&reading.key, &lists) {
         member.pins.save(&shared.stored, &settings.name).await;
     }
+    let was_known = member.catalogs.get(&reading.key).is_some();
     let settled = member.catalogs.settle(reading, Some(Arc::clone(&lists)));
     if settled.is_changed {
-        shared.stored.put_catalog(&settings.name, reading.class, &lists).await;
-        notify(shared);
+        if was_known {
+            member.state().meter().catalog_changed();
+        }
+        shared.stored.put_catalog(&settings.name, &reading.key, &lists).await;
+        notify_clients_of(shared, &reading.key);
     }
     settled.is_stale
 }
 
 fn give_up(member: &Member, reading: &Reading, problem: Problem) -> bool {
     member.catalogs.settle(reading, None);
-    member.state().failed(problem);
+    member.state().failed_for(reading.key.principal.as_deref(), problem);
     false
 }
 
@@ -150,9 +163,19 @@ pub(crate) fn notify(shared: &Shared) {
     shared.changed(&[Change::Tools, Change::Prompts, Change::Resources]);
 }
 
+/// Notifies the clients that see a catalog that it changed.
+pub(crate) fn notify_clients_of(shared: &Shared, catalog: &CatalogKey) {
+    match &catalog.principal {
+        None => notify(shared),
+        Some(owner) => {
+            shared.changed_for(&[Change::Tools, Change::Prompts, Change::Resources], owner)
+        }
+    }
+}
+
 /// Reads the lists of a connection again after the delay, once for any number of calls.
 fn refresh_later(shared: &Arc<Shared>, member: &Arc<Member>, connection: &Connection) {
-    if !member.catalogs.schedule(connection.class()) {
+    if !member.catalogs.schedule(&connection.catalog()) {
         return;
     }
     let (weak, member) = (Arc::downgrade(shared), Arc::downgrade(member));
@@ -165,14 +188,14 @@ fn refresh_later(shared: &Arc<Shared>, member: &Arc<Member>, connection: &Connec
     });
 }
 
-/// Reads the lists of a capability class again.
+/// Reads the lists of a catalog again.
 pub(crate) fn refresh(
     shared: &Arc<Shared>,
     member: &Arc<Member>,
     key: ConnectionKey,
     alive: Alive,
 ) {
-    if let Some(reading) = member.catalogs.refresh(key.class) {
+    if let Some(reading) = member.catalogs.refresh(&key.catalog()) {
         start(shared, member, reading, key, alive);
     }
 }
@@ -203,9 +226,8 @@ impl UpstreamEvents for Events {
     fn connected(&self, upstream: &UpstreamState, connection: &Arc<Connection>) {
         let Some((shared, member)) = self.member(upstream) else { return };
         // The task that reads the lists for the first time has opened the connection itself.
-        if member.catalogs.get(connection.class()).is_some()
-            && !member.catalogs.is_reading(connection.class())
-        {
+        let catalog = connection.catalog();
+        if member.catalogs.get(&catalog).is_some() && !member.catalogs.is_reading(&catalog) {
             refresh_later(&shared, &member, connection);
         }
     }

@@ -8,11 +8,11 @@ use outlive::server::catalog::{
 };
 
 use crate::{
-    assemble,
+    assemble, instructions,
     member::Member,
     own_tools::{self, FIND_TOOLS, OwnTools, UPSTREAM_PROBLEMS},
     refresh,
-    relay::{CALL_TOOL, Inner},
+    relay::{CALL_TOOL, Inner, is_loop},
     settings::Discovery,
     shared::Shared,
     subscriptions::Subscriptions,
@@ -36,7 +36,7 @@ impl ServedCatalog {
     }
 
     fn view(&self, call: &Call) -> Arc<View> {
-        assemble::view(&self.shared, self.shared.view_key(call))
+        assemble::view(&self.shared, &self.shared.view_key(call))
     }
 
     /// Finds an item. If lists are missing and `name` is not in the others, waits for them.
@@ -64,7 +64,7 @@ impl ServedCatalog {
                 let is_likely = is_named_by(&missing.member, &name);
                 let wait = if is_likely { settings.start_timeout } else { list_wait };
                 let _ = tokio::time::timeout(wait, missing.wait()).await;
-                let view = assemble::view(&shared, shared.view_key(&call));
+                let view = assemble::view(&shared, &shared.view_key(&call));
                 if let Some(found) = get(&view, &name) {
                     return Ok(Some(found));
                 }
@@ -80,6 +80,10 @@ impl ServedCatalog {
         request: PageRequest,
         get: impl Fn(&View, &PageRequest) -> (Vec<T>, Option<String>) + Send + 'static,
     ) -> Lookup<CatalogPage<T>> {
+        if is_loop(call, &self.shared.id) {
+            // An upstream that leads back here must not list its own tools again.
+            return Lookup::Found(CatalogPage::default());
+        }
         let view = self.view(call);
         if !view.is_partial {
             let (items, next) = get(&view, &request);
@@ -97,7 +101,7 @@ impl ServedCatalog {
             };
             // Late upstreams follow with a notification.
             let _ = tokio::time::timeout(wait, all).await;
-            let view = assemble::view(&shared, shared.view_key(&call));
+            let view = assemble::view(&shared, &shared.view_key(&call));
             let (items, next) = get(&view, &request);
             Ok(Some(CatalogPage::new(items, next)))
         }))
@@ -115,22 +119,22 @@ impl ServedCatalog {
             _ => None,
         }
     }
+}
 
-    /// Returns the own tools that a list has: after the others, on the last page.
-    fn own_listed(&self, call: &Call) -> Vec<ToolEntry> {
-        let Some(own) = self.own.get() else { return Vec::new() };
-        let config = self.shared.config();
-        let mut listed = Vec::new();
-        if config.settings.discovery == Discovery::Search {
-            listed.extend([own.find.clone(), own.call.clone()]);
-        }
-        let may_see = |member: &Member| own_tools::may_see(call.principal(), member);
-        if config.settings.report_problems && !own_tools::problems(&self.shared, may_see).is_empty()
-        {
-            listed.push(own.problems.clone());
-        }
-        listed
+/// Returns the own tools that a list has: after the others, on the last page. Called when the lists
+/// of upstreams were read, because that may find a problem.
+fn own_listed(shared: &Shared, own: Option<&OwnTools>, call: &Call) -> Vec<ToolEntry> {
+    let Some(own) = own else { return Vec::new() };
+    let config = shared.config();
+    let mut listed = Vec::new();
+    if config.settings.discovery == Discovery::Search {
+        listed.extend([own.find.clone(), own.call.clone()]);
     }
+    let has_problems = || !own_tools::problems(shared, call.principal()).is_empty();
+    if config.settings.report_problems && has_problems() {
+        listed.push(own.problems.clone());
+    }
+    listed
 }
 
 /// Returns whether a name or URI has the prefix of an upstream.
@@ -181,14 +185,15 @@ impl Catalog for ServedCatalog {
 
     fn tools(&self, call: &Arc<Call>, request: PageRequest) -> Lookup<CatalogPage<ToolEntry>> {
         let searches = self.shared.config().settings.discovery == Discovery::Search;
-        let own = self.own_listed(call);
+        let (shared, own) = (Arc::clone(&self.shared), self.own.get().cloned());
+        let caller = Arc::clone(call);
         self.page(call, request, move |view, request| {
             let (mut items, next) =
                 view.tools.page(request.after.as_deref(), request.max, |tool| {
                     (!searches || tool.is_eager).then(|| tool.entry.clone())
                 });
             if next.is_none() {
-                items.extend(own.iter().cloned());
+                items.extend(own_listed(&shared, own.as_ref(), &caller));
             }
             (items, next)
         })
@@ -226,6 +231,10 @@ impl Catalog for ServedCatalog {
             return Some(own.clone());
         }
         self.shared.find_in_views(|view| Some(view.tools.get(name)?.entry.clone()))
+    }
+
+    fn instructions(&self, call: &Call) -> Option<String> {
+        instructions::instructions(&self.shared, call)
     }
 
     fn subscribed(&self, principal: &str, uri: &str) {

@@ -15,21 +15,26 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     catalog::StoredCatalogs,
+    credentials::Credentials,
     member::Member,
     settings::GatewaySettings,
-    upstream::{OwnerRules, ProcessLimit, UpstreamEvents},
+    upstream::{OwnerRules, ProcessLimit, Supervisor, UpstreamEvents},
     view::{View, ViewKey},
 };
 
-/// Views in memory. Capability classes have 64 values, so a larger number is not useful.
-const MAX_VIEWS: usize = 128;
+/// Views in memory: one for each of the 64 capability classes, and for each principal if a credential
+/// belongs to it.
+const MAX_VIEWS: usize = 256;
 
 /// State that all parts of a gateway share.
 pub(crate) struct Shared {
     config: RwLock<Arc<Config>>,
     pub(crate) rules: OwnerRules,
     pub(crate) limit: Arc<ProcessLimit>,
+    /// Present if processes survive the gateway.
+    pub(crate) supervisor: Option<Arc<Supervisor>>,
     pub(crate) stored: StoredCatalogs,
+    pub(crate) credentials: Arc<Credentials>,
     /// Name of this gateway in `_meta["dev.outlive/via"]`.
     pub(crate) id: String,
     handle: OnceLock<CatalogHandle>,
@@ -48,6 +53,16 @@ pub(crate) struct Config {
     pub(crate) settings: GatewaySettings,
     /// Upstreams in file order.
     pub(crate) members: Vec<Arc<Member>>,
+    /// Whether a credential for an upstream belongs to the principal.
+    has_user_credentials: bool,
+}
+
+impl Config {
+    pub(crate) fn new(settings: GatewaySettings, members: Vec<Arc<Member>>) -> Self {
+        let has_user_credentials =
+            members.iter().any(|member| member.settings().has_user_credentials());
+        Self { settings, members, has_user_credentials }
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -60,15 +75,18 @@ impl Shared {
     pub(crate) fn new(
         config: Config,
         rules: OwnerRules,
-        limit: Arc<ProcessLimit>,
+        (limit, supervisor): (Arc<ProcessLimit>, Option<Arc<Supervisor>>),
         stored: StoredCatalogs,
+        credentials: Arc<Credentials>,
         events: Arc<dyn UpstreamEvents>,
     ) -> Self {
         Self {
             config: RwLock::new(Arc::new(config)),
             rules,
             limit,
+            supervisor,
             stored,
+            credentials,
             id: random_id(),
             handle: OnceLock::new(),
             generation: AtomicU64::new(1),
@@ -111,22 +129,33 @@ impl Shared {
         self.wake.notify_one();
     }
 
+    /// Makes the views out of date and notifies the clients of one principal.
+    pub(crate) fn changed_for(&self, changes: &[Change], owner: &str) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.lock_views().clear();
+        if let Some(handle) = self.handle() {
+            let is_owner = |principal: &str| principal == owner;
+            changes.iter().for_each(|change| handle.changed_for(change, is_owner));
+        }
+        self.wake.notify_one();
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
     /// Returns the view of a key, unless it is out of date.
-    pub(crate) fn known_view(&self, key: ViewKey) -> Option<Arc<View>> {
-        let known = self.lock_views().get(&key).cloned()?;
+    pub(crate) fn known_view(&self, key: &ViewKey) -> Option<Arc<View>> {
+        let known = self.lock_views().get(key).cloned()?;
         (known.generation == self.generation()).then_some(known)
     }
 
-    pub(crate) fn keep_view(&self, key: ViewKey, view: &Arc<View>) {
+    pub(crate) fn keep_view(&self, key: &ViewKey, view: &Arc<View>) {
         let mut views = self.lock_views();
         if views.len() >= MAX_VIEWS {
             views.clear();
         }
-        views.insert(key, Arc::clone(view));
+        views.insert(key.clone(), Arc::clone(view));
     }
 
     /// Finds an item in any view in memory.
@@ -134,11 +163,24 @@ impl Shared {
         self.lock_views().values().find_map(|view| find(view))
     }
 
+    /// Finds an item in the views in memory that a principal may see.
+    pub(crate) fn find_in_views_of<T>(
+        &self,
+        principal: &str,
+        find: impl Fn(&View) -> Option<T>,
+    ) -> Option<T> {
+        let views = self.lock_views();
+        let may_see = |key: &ViewKey| key.principal.as_deref().is_none_or(|own| own == principal);
+        views.iter().filter(|(key, _)| may_see(key)).find_map(|(_, view)| find(view))
+    }
+
     /// Returns the key of the view for a call.
     pub(crate) fn view_key(&self, call: &Call) -> ViewKey {
         let is_unrelated = self.rules.open_listener && call.principal().key() == "anonymous";
         let class = outlive::client::relay::CapabilityClass::from_json(call.client_capabilities());
-        ViewKey { class, is_unrelated }
+        let is_users = self.config().has_user_credentials;
+        let principal = is_users.then(|| Arc::from(call.principal().key()));
+        ViewKey { class, is_unrelated, principal }
     }
 
     /// Starts a background task that ends with the gateway.

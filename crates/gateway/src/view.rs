@@ -1,4 +1,5 @@
-//! A view: the joined lists of all upstreams for one capability class.
+//! A view: the joined lists of all upstreams for one capability class, and for one principal if
+//! credentials belong to it.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -13,11 +14,13 @@ use outlive::{
 use crate::names::{UriTemplate, qualified, split_qualified};
 
 /// Clients that see the same lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ViewKey {
     pub(crate) class: CapabilityClass,
     /// Whether the caller is anonymous on an open listener.
     pub(crate) is_unrelated: bool,
+    /// Key of the principal, if a credential for an upstream belongs to it.
+    pub(crate) principal: Option<Arc<str>>,
 }
 
 /// The joined lists of all upstreams.
@@ -171,6 +174,16 @@ impl View {
         match owner {
             Some(reader) if *reader.upstream == *upstream && !is_own(uri) => Cow::Borrowed(uri),
             _ => Cow::Owned(qualified(upstream, uri)),
+        }
+    }
+
+    /// Returns the form of the URI of a tool's view that clients see, if it is another one.
+    pub(crate) fn changed_ui_uri(&self, upstream: &str, uri: &str) -> Option<String> {
+        // Nothing reads a resource of an upstream that lists none.
+        let is_reader = self.readers.iter().any(|reader| *reader.upstream == *upstream);
+        match self.shown_uri(upstream, uri) {
+            Cow::Owned(shown) if is_reader => Some(shown),
+            _ => None,
         }
     }
 

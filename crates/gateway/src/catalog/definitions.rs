@@ -1,4 +1,4 @@
-//! The lists of one upstream for one capability class.
+//! The lists of one upstream as one catalog has them.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -9,13 +9,16 @@ use sha2::{Digest as _, Sha256};
 /// SHA-256 of a definition or of lists.
 pub(crate) type Digest = [u8; 32];
 
-/// The lists of one upstream for one capability class.
+/// The lists of one upstream as one catalog has them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Definitions {
     pub(crate) tools: Vec<Tool>,
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) resources: Vec<Resource>,
     pub(crate) templates: Vec<ResourceTemplate>,
+    /// Instructions for models, cut to the part that clients may see.
+    #[serde(default)]
+    pub(crate) instructions: Option<String>,
     /// Entries that were left out because of a limit, or because they are invalid.
     pub(crate) left_out: Vec<String>,
     /// Time for which the lists are fresh, if the upstream names one.
@@ -37,6 +40,7 @@ impl Definitions {
                 serde_json::to_vec(&self.prompts),
                 serde_json::to_vec(&self.resources),
                 serde_json::to_vec(&self.templates),
+                serde_json::to_vec(&self.instructions),
             ] {
                 let part = part.unwrap_or_default();
                 hash.update((part.len() as u64).to_le_bytes());
@@ -50,6 +54,11 @@ impl Definitions {
     /// annotations.
     pub(crate) fn tool_digests(&self) -> &[Digest] {
         self.tool_digests.get_or_init(|| self.tools.iter().map(tool_digest).collect())
+    }
+
+    /// Returns the digest of the instructions, for pins.
+    pub(crate) fn instructions_digest(&self) -> Option<Digest> {
+        self.instructions.as_ref().map(|text| Sha256::digest(text).into())
     }
 
     /// Returns whether the upstream offers resources or templates.

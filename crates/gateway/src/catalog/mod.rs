@@ -1,4 +1,5 @@
-//! Catalogs: the lists of each upstream, per capability class.
+//! Catalogs: the lists of each upstream, per capability class, and per principal if the credential
+//! belongs to it.
 
 mod definitions;
 mod pins;

@@ -14,6 +14,9 @@ const MAX_BYTES: usize = 32 << 20;
 /// Prompts, resources or templates of one upstream.
 const MAX_ENTRIES: usize = 10_000;
 
+/// Bytes of the instructions of one upstream.
+const MAX_INSTRUCTIONS: usize = 4 << 10;
+
 /// Reasons for left-out entries that are reported.
 const MAX_REASONS: usize = 8;
 
@@ -46,7 +49,7 @@ impl Entry for outlive::wire::ResourceTemplate {
     }
 }
 
-/// Reads all lists of an upstream.
+/// Reads all lists of an upstream. `meta` has the members of `_meta`, without braces.
 ///
 /// # Errors
 ///
@@ -54,8 +57,9 @@ impl Entry for outlive::wire::ResourceTemplate {
 pub(crate) async fn read(
     connection: &Connection,
     settings: &Upstream,
+    meta: &str,
 ) -> Result<Definitions, Error> {
-    let mut reader = Reader { connection, bytes: 0, ttl: None, left_out: Vec::new() };
+    let mut reader = Reader { connection, meta, bytes: 0, ttl: None, left_out: Vec::new() };
     let tools = reader.list(ListKind::Tools, "tools", settings.max_tools).await?;
     let prompts = reader.list(ListKind::Prompts, "prompts", MAX_ENTRIES).await?;
     let resources = reader.list(ListKind::Resources, "resources", MAX_ENTRIES).await?;
@@ -66,14 +70,23 @@ pub(crate) async fn read(
         prompts,
         resources,
         templates,
+        instructions: connection.instructions().map(|text| cut(text, MAX_INSTRUCTIONS).to_owned()),
         left_out: reader.left_out,
         ttl: reader.ttl,
         ..Definitions::default()
     })
 }
 
+/// Returns the start of a text.
+fn cut(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
 struct Reader<'a> {
     connection: &'a Connection,
+    /// Members of `_meta` of each request.
+    meta: &'a str,
     bytes: usize,
     ttl: Option<Duration>,
     left_out: Vec<String>,
@@ -86,7 +99,8 @@ impl Reader<'_> {
         what: &str,
         max: usize,
     ) -> Result<Vec<T>, Error> {
-        let mut pages = self.connection.client.relay_list(kind, self.connection.class());
+        let client = &self.connection.client;
+        let mut pages = client.relay_list(kind, self.connection.class()).meta(self.meta);
         let mut entries: Vec<T> = Vec::new();
         let mut known = HashSet::new();
         while let Some(page) = pages.next().await {

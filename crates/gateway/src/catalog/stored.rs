@@ -2,11 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use outlive::{client::relay::CapabilityClass, store::KeyValueStore};
+use outlive::store::{Charge, KeyValueStore};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 
 use super::definitions::Definitions;
+use crate::{digest::digest_of, upstream::CatalogKey};
 
 /// Time for which an unused catalog is stored.
 const TTL: Duration = Duration::from_secs(2_592_000);
@@ -34,21 +35,19 @@ impl StoredCatalogs {
         Self { store }
     }
 
-    pub(crate) async fn catalog(
-        &self,
-        upstream: &str,
-        class: CapabilityClass,
-    ) -> Option<Definitions> {
-        self.read(&catalog_key(upstream, class)).await
+    pub(crate) async fn catalog(&self, upstream: &str, key: &CatalogKey) -> Option<Definitions> {
+        self.read(&catalog_key(upstream, key)).await
     }
 
     pub(crate) async fn put_catalog(
         &self,
         upstream: &str,
-        class: CapabilityClass,
+        key: &CatalogKey,
         definitions: &Definitions,
     ) {
-        self.write(&catalog_key(upstream, class), definitions).await;
+        // The catalog of a principal counts in its bytes.
+        let charge = key.principal.as_deref().map(|owner| Charge::new(owner, u64::MAX));
+        self.put(&catalog_key(upstream, key), definitions, charge.as_ref()).await;
     }
 
     /// Reads a value. A failing store has the effect of an empty one.
@@ -64,19 +63,31 @@ impl StoredCatalogs {
     }
 
     pub(super) async fn write(&self, key: &str, value: &impl Serialize) {
+        self.put(key, value, None).await;
+    }
+
+    async fn put(&self, key: &str, value: &impl Serialize, charge: Option<&Charge>) {
         let Some(store) = &self.store else { return };
         let Ok(value) = to_raw_value(value) else { return };
         if value.get().len() > MAX_BYTES {
             return;
         }
-        if let Err(error) = store.put(key, value, TTL, None).await {
+        if let Err(error) = store.put(key, value, TTL, charge).await {
             tracing::warn!(%error, "cannot write a catalog to the store");
         }
     }
 }
 
-fn catalog_key(upstream: &str, class: CapabilityClass) -> String {
-    format!("{PREFIX}/catalog/{upstream}/{:02x}", class.bits())
+fn catalog_key(upstream: &str, key: &CatalogKey) -> String {
+    let class = key.class.bits();
+    match &key.principal {
+        None => format!("{PREFIX}/catalog/{upstream}/{class:02x}"),
+        Some(principal) => {
+            // A hash, so that the keys of the store have no names.
+            let owner = digest_of([&**principal]);
+            format!("{PREFIX}/catalog/{upstream}/{class:02x}/{owner}")
+        }
+    }
 }
 
 /// Returns the key of the pins of an upstream.

@@ -82,7 +82,7 @@ async fn send(
     let (key, alive) = ConnectionKey::of_call(&settings, reached.shared.rules, cx.call());
     let lease = reached.member.runtime.acquire(&key, &alive).await;
     let lease = lease.map_err(|error| failure::of_acquire(reached, error))?;
-    let meta = meta::members(cx.call(), &reached.shared.id, None)?;
+    let meta = meta::members(cx.call(), &reached.shared.id, None, None)?;
     let request = RelayRequest::new(Method::Complete.as_str())
         .params(members)
         .meta(&meta)

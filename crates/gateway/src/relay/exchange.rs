@@ -1,23 +1,44 @@
 //! One request to an upstream, with its events until its outcome.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use outlive::{
     client::{
-        Client, Error as UpstreamError, ServerError,
-        relay::{RelayEvent, RelayExchange, RelayOutcome, RelayRequest, RelayRound, RelayTasks},
-        transport::TransportErrorKind,
+        ClientError, Error as UpstreamError, ServerError,
+        relay::{
+            RelayEvent, RelayExchange, RelayOutcome, RelayRequest, RelayRound, RelayTasks,
+            StreamPoint,
+        },
     },
-    server::{Durable, Error, Result},
-    wire::{LoggingMessageNotificationParams, Method, code},
+    server::{Durable, Result},
+    wire::{LoggingMessageNotificationParams, Method, TaskSupport, code},
 };
-use serde_json::Value;
+use outlive_jobs::AttachState;
 
-use super::{carry::carry, failure, join::Branches, meta, route::Reached};
+use super::{
+    carry::carry,
+    ended::Ended,
+    failure,
+    input_keys::InputKeys,
+    join::{Branch, Branches},
+    journal::{CallPolicy, PipePoint, Tracked},
+    meta,
+    outage::MAX_OUTAGE,
+    resume::{Attempts, Next},
+    route::Reached,
+    survival::Survival,
+    times::Times,
+    tracker::{TrackedExchange, Tracker},
+    upstream_task::{self, Follow},
+};
 use crate::{
     settings::TIMEOUT,
-    upstream::{Alive, Carried, Connection, ConnectionKey, Lease, Routed, Ticket},
+    upstream::{Carried, Connection, Routed, Ticket, cancelled},
 };
 
 /// Input requests that are open in one call.
@@ -28,13 +49,15 @@ pub(super) struct Request<'a> {
     pub(super) method: Method,
     /// Members of the parameters, without `_meta`.
     pub(super) members: &'a [&'a str],
+    /// Arguments or URI within the members.
+    pub(super) arguments: &'a str,
     /// Name or URI at the upstream.
     pub(super) name: &'a str,
     pub(super) headers: &'a [(String, String)],
     pub(super) timeout: Option<Duration>,
     pub(super) wants_progress: bool,
-    /// Whether the upstream runs the call only as a task.
-    pub(super) needs_task: bool,
+    /// Policy of the call after a crash; `None` for prompts and resources.
+    pub(super) policy: Option<CallPolicy>,
     pub(super) max_result: usize,
     /// URI that a client reads.
     pub(super) uri: Option<&'a str>,
@@ -55,102 +78,65 @@ pub(super) enum Sent {
     Urls(Box<ServerError>),
 }
 
-/// Returns the right to use the upstream connection of a call.
-pub(super) async fn acquire(cx: &Durable, reached: &Reached) -> Result<Lease> {
-    let settings = reached.member.settings();
-    let (key, alive): (ConnectionKey, Alive) =
-        ConnectionKey::of_call(&settings, reached.shared.rules, cx.call());
-    tokio::select! {
-        lease = reached.member.runtime.acquire(&key, &alive) => {
-            lease.map_err(|error| failure::of_acquire(reached, error))
-        }
-        () = cx.cancelled() => Err(Error::new("the call was cancelled")),
-    }
-}
-
-/// Sends one request, and forwards its events until its outcome. Sends it again if the connection
-/// had closed before.
+/// Sends one request, or continues one that an earlier run has sent. Forwards its events until its
+/// outcome. `number` is that of the round.
 pub(super) async fn exchange(
     cx: &Durable,
     reached: &Reached,
     request: &Request<'_>,
+    number: usize,
     round: Option<&Round>,
+    times: &Times,
 ) -> Result<Sent> {
-    let mut closed = 0;
-    loop {
-        let lease = acquire(cx, reached).await?;
-        let outcome = send(cx, reached, request, round, lease.connection()).await?;
-        match outcome {
-            Err(Ended::Failed(error)) if is_unsent(&error) && closed < MAX_RETRIES => {
-                closed += 1;
-                drop(lease);
-                // Until the pool has observed the end of the connection.
-                tokio::time::sleep(CLOSED_PAUSE).await;
-            }
-            outcome => return checked(reached, request, settle(reached, request, outcome)?),
-        }
-    }
-}
-
-/// Times that a request is sent again because its connection had closed before.
-const MAX_RETRIES: usize = 2;
-
-/// Pause before that.
-const CLOSED_PAUSE: Duration = Duration::from_millis(20);
-
-/// Returns whether the upstream has certainly not seen the request, because its pipe had closed.
-fn is_unsent(error: &UpstreamError) -> bool {
-    matches!(error, UpstreamError::Transport(error)
-        if !error.may_have_been_sent() && *error.kind() == TransportErrorKind::Closed)
-}
-
-/// Sends one request over a connection. The outer error is one of the request itself.
-async fn send(
-    cx: &Durable,
-    reached: &Reached,
-    request: &Request<'_>,
-    round: Option<&Round>,
-    connection: &Connection,
-) -> Result<std::result::Result<RelayOutcome, Ended>> {
-    let is_modern = !connection.is_legacy();
-    let level = cx.call().log_level();
-    if let Some(level) = level.filter(|_| !is_modern) {
-        connection.raise_log_level(level).await;
-    }
-    let meta = meta::members(cx.call(), &reached.shared.id, level.filter(|_| is_modern))?;
     let timeout = request.timeout.unwrap_or(TIMEOUT);
-    let mut relayed = RelayRequest::new(request.method.as_str())
-        .params(request.members)
-        .meta(&meta)
-        .name(request.name)
-        .param_headers(request.headers)
-        .class(connection.class())
-        .progress(request.wants_progress)
-        .timeout(timeout)
-        .max_total_timeout(timeout);
-    if request.needs_task && !is_modern {
-        relayed = relayed.tasks(RelayTasks::Request(None));
-    }
-    if let Some(responses) = round.and_then(|round| round.responses.as_deref()) {
-        relayed = relayed.input_responses(responses);
-    }
-    if let Some(state) = round.and_then(|round| round.state.as_deref()) {
-        relayed = relayed.request_state(state);
-    }
-    // Before the request: the upstream may request input at once.
-    let ticket = connection.carrier.enter();
-    let mut events = Events { cx, reached, connection, ticket };
-    let exchange = match events.open(&relayed).await {
-        Ok(exchange) => exchange,
-        Err(error) => return Ok(Err(error)),
-    };
-    Ok(match events.follow(exchange).await {
-        Ok(RelayOutcome::Task(task)) => {
-            let id = Value::from(task.snapshot.id.as_str()).to_string();
-            events.task(&id, timeout).await
+    let tracked = Tracked { cx, reached, number, timeout, times, policy: request.policy };
+    let (mut attempts, mut next) = Attempts::start(tracked)?;
+    loop {
+        let lease = times.wait(attempts.reach(&mut next)).await?;
+        let connection = lease.connection();
+        // Before the request: the upstream may request input at once.
+        let ticket = connection.carrier.enter();
+        let keyed = attempts.begin(connection.offered.idempotency);
+        let mut events = Events { tracked, connection, ticket, keyed, survival: None };
+        let started = Instant::now();
+        let outcome = match &next {
+            Next::Send => events.send(request, round).await?,
+            Next::Stream(point) => events.resume(request, point).await?,
+            Next::Pipe(point) => events.attach(request, round, point).await?,
+            Next::Task(task) => upstream_task::follow(tracked, connection, task, &mut events).await,
+        };
+        times.add_exchange(started.elapsed());
+        let outcome = outcome.map_err(|ended| without_token(ended, connection));
+        let survival = events.survival.take().filter(|_| has_response(&outcome));
+        drop(events);
+        match survival {
+            Some(survival) => survival.finish(cx, lease),
+            None => drop(lease),
         }
-        outcome => outcome,
-    })
+        match times.wait(attempts.after(&next, outcome)).await? {
+            ControlFlow::Continue(other) => next = other,
+            ControlFlow::Break(outcome) => {
+                return checked(reached, request, settle(reached, request, outcome)?);
+            }
+        }
+    }
+}
+
+/// Returns whether the upstream has responded to the request.
+fn has_response(outcome: &Outcome) -> bool {
+    matches!(outcome, Ok(_) | Err(Ended::Failed(UpstreamError::Server(_))))
+}
+
+/// Marks the failure of a request that was not sent, or was rejected, for lack of a valid token. The
+/// upstream has not executed it. Another connection is opened, whose state says what is missing.
+fn without_token(ended: Ended, connection: &Connection) -> Ended {
+    match ended {
+        Ended::Failed(error @ UpstreamError::Client(ClientError::NoToken(_))) => {
+            connection.retire();
+            Ended::WithoutToken { error, may_log_in: connection.key.is_users() }
+        }
+        ended => ended,
+    }
 }
 
 /// Converts an outcome.
@@ -160,16 +146,26 @@ fn settle(
     outcome: std::result::Result<RelayOutcome, Ended>,
 ) -> Result<Sent> {
     match outcome {
-        Ok(RelayOutcome::Complete(result)) => Ok(Sent::Complete(result)),
-        Ok(RelayOutcome::InputRequired(round)) => Ok(Sent::Round(round)),
+        Ok(RelayOutcome::Complete(result)) => {
+            reached.member.state().meter().received(result.len());
+            Ok(Sent::Complete(result))
+        }
+        Ok(RelayOutcome::InputRequired(round)) => {
+            reached.member.state().meter().received(round.result.len());
+            Ok(Sent::Round(round))
+        }
         Ok(_) => Err(failure::invalid(reached, "it has an outcome that the gateway does not know")),
-        Err(Ended::Cancelled) => Err(Error::new("the call was cancelled")),
+        Err(Ended::Cancelled) => Err(cancelled()),
+        Err(Ended::Final(error)) => Err(error),
         Err(Ended::Failed(UpstreamError::Server(error)))
             if error.code == code::URL_ELICITATION_REQUIRED =>
         {
             Ok(Sent::Urls(Box::new(error)))
         }
-        Err(Ended::Failed(error)) => Err(failure::of_call(reached, error, request.uri)),
+        Err(Ended::Failed(error) | Ended::Lost(error) | Ended::WithoutToken { error, .. }) => {
+            Err(failure::of_call(reached, error, request.uri))
+        }
+        Err(Ended::Gone) => Err(failure::unknown(reached)),
     }
 }
 
@@ -183,69 +179,218 @@ fn checked(reached: &Reached, request: &Request<'_>, sent: Sent) -> Result<Sent>
     }
 }
 
-/// End of an exchange without an outcome.
-enum Ended {
-    Cancelled,
-    Failed(UpstreamError),
-}
-
 /// Forwards the events of one call.
 struct Events<'a> {
-    cx: &'a Durable,
-    reached: &'a Reached,
-    connection: &'a Connection,
+    tracked: Tracked<'a>,
+    connection: &'a Arc<Connection>,
     ticket: Ticket,
+    /// Whether the call has an idempotency key.
+    keyed: bool,
+    /// Present while the process of the request survives the gateway.
+    survival: Option<Survival>,
 }
 
+type Outcome = std::result::Result<RelayOutcome, Ended>;
+
 impl Events<'_> {
-    async fn open(&self, request: &RelayRequest<'_>) -> std::result::Result<RelayExchange, Ended> {
-        tokio::select! {
-            opened = self.connection.client.relay(request) => opened.map_err(Ended::Failed),
-            () = self.cx.cancelled() => Err(Ended::Cancelled),
+    /// Sends the request of a call. The outer error is one of the request itself.
+    async fn send(&mut self, request: &Request<'_>, round: Option<&Round>) -> Result<Outcome> {
+        self.survival = Survival::new(self.tracked, self.connection);
+        self.send_surviving(request, round).await
+    }
+
+    /// Sends the request of a call with the ID that it has if it survives the gateway.
+    async fn send_surviving(
+        &mut self,
+        request: &Request<'_>,
+        round: Option<&Round>,
+    ) -> Result<Outcome> {
+        let Self { tracked, connection, .. } = *self;
+        let Tracked { cx, reached, number, timeout, .. } = tracked;
+        let is_modern = !connection.is_legacy();
+        let level = cx.call().log_level();
+        if let Some(level) = level.filter(|_| !is_modern) {
+            connection.raise_log_level(level).await;
+        }
+        let keyed = self.keyed;
+        let key = keyed.then(|| cx.idempotency_key(("call", number)));
+        let level = level.filter(|_| is_modern);
+        let meta = meta::members(cx.call(), &reached.shared.id, level, key.as_deref())?;
+        let tasks = self.tasks(request);
+        // A legacy upstream reports the progress of a task as status messages.
+        let is_task = connection.offered.task_calls && matches!(tasks, RelayTasks::Request(_));
+        let mut relayed = RelayRequest::new(request.method.as_str())
+            .params(request.members)
+            .meta(&meta)
+            .name(request.name)
+            .param_headers(request.headers)
+            .class(connection.class())
+            .tasks(tasks)
+            .progress(request.wants_progress && !is_task)
+            .timeout(timeout)
+            .max_total_timeout(timeout);
+        if let Some(responses) = round.and_then(|round| round.responses.as_deref()) {
+            relayed = relayed.input_responses(responses);
+        }
+        if let Some(state) = round.and_then(|round| round.state.as_deref()) {
+            relayed = relayed.request_state(state);
+        }
+        if let Some(survival) = &self.survival {
+            relayed = relayed.id(survival.request());
+        }
+        reached.member.state().meter().sent(request.members.iter().map(|part| part.len()).sum());
+        let survival = self.survival.clone();
+        let mut tracker = Tracker::start(tracked, connection, keyed, None, survival).await?;
+        let opened = tokio::select! {
+            opened = connection.client.relay(&relayed) => opened.map_err(Ended::Failed),
+            never = tracker.run() => match never {},
+            () = cx.cancelled() => Err(Ended::Cancelled),
+        };
+        match opened {
+            Ok(exchange) => self.finish(tracker.follow(exchange), 0).await,
+            Err(error) => Ok(Err(error)),
         }
     }
 
-    /// Forwards events until the outcome. Dropping the future cancels the call at the upstream.
+    /// Continues a request that an earlier run has sent to a process, or sends it if the process has
+    /// never seen it.
+    async fn attach(
+        &mut self,
+        request: &Request<'_>,
+        round: Option<&Round>,
+        point: &PipePoint,
+    ) -> Result<Outcome> {
+        let Self { tracked, connection, .. } = *self;
+        let Some(survival) = Survival::of_request(tracked, connection, point.request) else {
+            return Ok(Err(Ended::Gone));
+        };
+        let relayed = RelayRequest::new(request.method.as_str())
+            .tasks(self.tasks(request))
+            .timeout(tracked.timeout)
+            .max_total_timeout(tracked.timeout);
+        self.survival = Some(survival.clone());
+        // Before the supervisor sends the messages of the request.
+        let exchange = match connection.client.attach(point.request, &relayed).await {
+            Ok(exchange) => exchange,
+            // The connection has ended, and so has the process.
+            Err(_) => return Ok(Err(Ended::Gone)),
+        };
+        let attached = tokio::select! {
+            attached = survival.attach(&self.ticket) => attached.unwrap_or_default(),
+            () = tracked.cx.cancelled() => {
+                exchange.cancel("the client cancelled the call");
+                return Ok(Err(Ended::Cancelled));
+            }
+        };
+        match attached.state {
+            AttachState::Open | AttachState::Responded => {
+                let tracker = Tracker::resume(tracked, connection, survival);
+                self.finish(tracker.follow(exchange), attached.carried).await
+            }
+            AttachState::Unknown => {
+                exchange.detach();
+                self.send_surviving(request, round).await
+            }
+            _ => {
+                exchange.detach();
+                Ok(Err(Ended::Gone))
+            }
+        }
+    }
+
+    /// Continues the response stream of a request that an earlier run has sent.
+    async fn resume(&mut self, request: &Request<'_>, point: &StreamPoint) -> Result<Outcome> {
+        let Self { tracked, connection, .. } = *self;
+        let relayed = RelayRequest::new(request.method.as_str())
+            .tasks(self.tasks(request))
+            .timeout(tracked.timeout)
+            .max_total_timeout(tracked.timeout);
+        let tracker = Tracker::start(tracked, connection, false, Some(point.clone()), None).await?;
+        match connection.client.resume_at(point, &relayed).await {
+            Ok(exchange) => self.finish(tracker.follow(exchange), 0).await,
+            Err(error) => Ok(Err(Ended::Failed(error))),
+        }
+    }
+
+    /// Returns whether the call may become a task of the upstream. A legacy upstream is asked for one
+    /// only if the gateway's own call may be a task.
+    fn tasks(&self, request: &Request<'_>) -> RelayTasks {
+        let support = request.policy.and_then(|policy| policy.task_support);
+        let asks = match support {
+            Some(TaskSupport::Required) => true,
+            Some(TaskSupport::Optional) => self.tracked.may_continue(),
+            _ => false,
+        };
+        match asks {
+            // The result must be there after an outage.
+            true => RelayTasks::Request(Some(self.tracked.timeout.saturating_add(MAX_OUTAGE))),
+            false => RelayTasks::Accept,
+        }
+    }
+
+    /// Forwards events until the outcome, also that of a task of the upstream. Earlier runs have
+    /// carried input requests with numbers up to `carried`.
+    async fn finish(&mut self, exchange: TrackedExchange<'_>, carried: u32) -> Result<Outcome> {
+        let keys = InputKeys::after(self.tracked, carried);
+        let outcome = self.follow(exchange, keys).await;
+        let Ok(RelayOutcome::Task(task)) = outcome else { return Ok(outcome) };
+        let Self { tracked, connection, .. } = *self;
+        let task = upstream_task::record(tracked, connection, &task.snapshot).await?;
+        Ok(upstream_task::follow(tracked, connection, &task, self).await)
+    }
+
+    /// Forwards events until the outcome. Dropping the future cancels the call at the upstream, unless
+    /// another run continues it.
     async fn follow(
         &mut self,
-        mut exchange: RelayExchange,
-    ) -> std::result::Result<RelayOutcome, Ended> {
-        let carrier = Arc::clone(self.ticket.carrier());
-        let settings = self.reached.member.settings();
-        let prefix = settings.shown_prefix();
+        mut exchange: TrackedExchange<'_>,
+        mut keys: InputKeys<'_>,
+    ) -> Outcome {
+        let Tracked { cx, reached, times, .. } = self.tracked;
+        let connection = self.connection;
         let mut carried = Branches::new();
-        let mut number = 0;
         loop {
-            let input = tokio::select! {
+            let (waits, since) = (carried.len() > 0, Instant::now());
+            let (input, is_own) = tokio::select! {
                 biased;
                 event = exchange.next() => match event.map_err(Ended::Failed)? {
                     RelayEvent::Outcome(outcome) => return Ok(outcome),
-                    RelayEvent::Input(input) => Some(Carried::of_call(input)),
+                    RelayEvent::Input(input) => (Some(Carried::of_call(input)), true),
                     other => {
                         self.forward(other);
-                        None
+                        (None, true)
                     }
                 },
                 routed = self.ticket.next() => match routed {
-                    Routed::Input(input) => Some(self.ticket.carry(input)),
+                    Routed::Input(input) => (Some(self.ticket.carry(input)), false),
                     Routed::Log(message) => {
                         self.log(&message);
-                        None
+                        (None, false)
                     }
                 },
                 () = carried.next() => {
                     exchange.pause_timeout(carried.len() > 0);
-                    None
+                    (None, false)
                 }
-                () = self.cx.cancelled() => {
+                () = cx.cancelled() => {
                     exchange.cancel("the client cancelled the call");
                     return Err(Ended::Cancelled);
                 }
             };
+            if waits {
+                times.add_input(since.elapsed());
+            }
             // Beyond the limit the input request is dropped, and the upstream gets an error.
-            if let Some(input) = input.filter(|_| carried.len() < MAX_OPEN) {
-                number += 1;
-                carried.push(carry(self.cx, input, &carrier, prefix, number));
+            let input = input.filter(|_| carried.len() < MAX_OPEN);
+            let key = input.as_ref().and_then(Carried::input).map(|input| {
+                let key = keys.next(input, is_own, self.ticket.resumed_number(input));
+                if let (Some(survival), Some(number)) = (&self.survival, key.number) {
+                    survival.carry(input, number);
+                }
+                key
+            });
+            if let (Some(input), Some(key)) = (input, key) {
+                carried.push(carry(cx, reached, connection, input, key));
                 exchange.pause_timeout(true);
             }
         }
@@ -255,7 +400,7 @@ impl Events<'_> {
         match event {
             RelayEvent::Progress(progress) => {
                 let message = progress.message.unwrap_or_default();
-                self.cx.progress(progress.progress, progress.total, message);
+                self.tracked.cx.progress(progress.progress, progress.total, message);
             }
             RelayEvent::Log(message) => self.log(&message),
             // The future that carries a withdrawn input request observes that.
@@ -264,68 +409,24 @@ impl Events<'_> {
     }
 
     fn log(&self, message: &LoggingMessageNotificationParams) {
-        let name = self.reached.name();
+        let Tracked { cx, reached, .. } = self.tracked;
+        let name = reached.name();
         let logger = match &message.logger {
             Some(logger) => format!("{name}/{logger}"),
             None => name.to_string(),
         };
-        self.cx.log_from(&logger, message.level, &message.data);
-    }
-
-    /// Waits for the result of a task of the upstream, which is cancelled with the call.
-    async fn task(
-        &mut self,
-        id: &str,
-        timeout: Duration,
-    ) -> std::result::Result<RelayOutcome, Ended> {
-        let members = [r#""taskId":"#, id];
-        let request = RelayRequest::new(Method::TasksResult.as_str())
-            .params(&members)
-            .timeout(timeout)
-            .max_total_timeout(timeout);
-        let guard = CancelTask { client: self.connection.client.clone(), id: Some(id.to_owned()) };
-        let outcome = match self.open(&request).await {
-            Ok(exchange) => self.follow(exchange).await,
-            Err(error) => Err(error),
-        };
-        if outcome.is_ok() {
-            guard.disarm();
+        if cx.is_task() {
+            // A task has no channel for log messages.
+            let data = outlive::text::json(message.data.get());
+            tracing::debug!(upstream = &*name, logger, level = ?message.level, data = &*data, "message of the upstream");
         }
-        outcome
+        cx.log_from(&logger, message.level, &message.data);
     }
 }
 
-/// Cancels a task of the upstream when it is dropped.
-struct CancelTask {
-    client: Client,
-    /// JSON text of the ID.
-    id: Option<String>,
-}
-
-impl CancelTask {
-    fn disarm(mut self) {
-        self.id = None;
+impl Follow for Events<'_> {
+    fn follow_task<'a>(&'a mut self, exchange: RelayExchange) -> Branch<'a, Outcome> {
+        let keys = InputKeys::of_task(self.tracked);
+        Box::pin(self.follow(TrackedExchange::untracked(exchange), keys))
     }
 }
-
-impl Drop for CancelTask {
-    fn drop(&mut self) {
-        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        let client = self.client.clone();
-        runtime.spawn(async move {
-            let members = [r#""taskId":"#, id.as_str()];
-            let request = RelayRequest::new(Method::TasksCancel.as_str()).params(&members);
-            let cancelling = async {
-                let mut exchange = client.relay(&request).await?;
-                exchange.next().await
-            };
-            let _ = tokio::time::timeout(CANCEL_TIMEOUT, cancelling).await;
-        });
-    }
-}
-
-/// Time for the cancellation of a task at the upstream.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,9 +1,12 @@
 //! Error texts: each names the upstream, the reason and the remedy.
 
-use std::time::Duration;
+use std::{error::Error as _, time::Duration};
 
 use outlive::{
-    client::{ClientError, Error as UpstreamError, ServerError, ServerErrorKind},
+    client::{
+        ClientError, Error as UpstreamError, ServerError, ServerErrorKind,
+        transport::{TransportError, TransportErrorKind},
+    },
     server::{Error, ProtocolError},
     wire::{ErrorObject, RawJson, code},
 };
@@ -24,14 +27,24 @@ pub(super) fn of_acquire(reached: &Reached, error: AcquireError) -> Error {
                 let seconds = wait.as_secs().saturating_add(1);
                 text.push_str(&format!("; the next attempt to connect is in {seconds} s"));
             }
-            reached.member.state().count_failure(&problem.reason);
+            count(reached, &problem);
             Error::new(text)
         }
         AcquireError::Full { limit, in_use } => {
             let limit = format!("{limit} of upstream `{}` ({in_use} in use)", reached.name());
             ProtocolError::OverLimit { limit: limit.into(), retry_after: RETRY }.into()
         }
+        AcquireError::Call(error) => error,
     }
+}
+
+/// Counts a failed call. The status shows nothing of a principal.
+fn count(reached: &Reached, problem: &Problem) {
+    let reason: &str = match problem.is_of_principal {
+        true => "a user has no token for it",
+        false => &problem.reason,
+    };
+    reached.member.state().count_failure(reason);
 }
 
 /// Returns the text of a problem for clients.
@@ -45,13 +58,19 @@ pub(super) fn of_call(reached: &Reached, error: UpstreamError, uri: Option<&str>
     let may_have_executed = error.may_have_executed();
     let error = match error {
         UpstreamError::Server(error) if is_of_request(error.kind) => {
-            return of_server(reached, error, uri);
+            let ServerError { code, message, data, .. } = error;
+            return of_object(reached, ErrorObject { code, message, data }, uri);
         }
         other => other,
     };
     let name = reached.name();
+    if let UpstreamError::Transport(error) = &error
+        && let TransportErrorKind::TooLarge(_) = error.kind()
+    {
+        return unread(reached, error);
+    }
     let problem = reached.member.state().problem_of(&error);
-    reached.member.state().count_failure(&problem.reason);
+    count(reached, &problem);
     if let UpstreamError::Client(ClientError::TimedOut(after)) = &error {
         let seconds = after.as_secs_f64();
         return Error::new(format!(
@@ -78,8 +97,8 @@ fn is_of_request(kind: ServerErrorKind) -> bool {
 
 /// Passes an error of the upstream with its code, message and data, unless the code has a meaning
 /// between gateway and upstream.
-fn of_server(reached: &Reached, error: ServerError, uri: Option<&str>) -> Error {
-    let ServerError { code, message, data, .. } = error;
+fn of_object(reached: &Reached, error: ErrorObject, uri: Option<&str>) -> Error {
+    let ErrorObject { code, message, data } = error;
     let required = (code == code::MISSING_CAPABILITY).then(|| required(data.as_ref())).flatten();
     if let Some(required) = required {
         return ProtocolError::MissingCapability { required }.into();
@@ -96,6 +115,22 @@ fn of_server(reached: &Reached, error: ServerError, uri: Option<&str>) -> Error 
     }
 }
 
+/// Returns the error of a task that ran the call.
+pub(super) fn of_task(reached: &Reached, error: ErrorObject) -> Error {
+    of_object(reached, error, None)
+}
+
+/// Returns the error of a call whose request was lost with an earlier run.
+pub(super) fn unknown(reached: &Reached) -> Error {
+    let name = reached.name();
+    let reason = "the gateway stopped during the call";
+    reached.member.state().count_failure(reason);
+    Error::new(format!(
+        "upstream `{name}`: {reason}, and it is unknown whether `{name}` executed the call; check its \
+         effect before you call it again, or set `on_crash = \"rerun\"` if it may run twice"
+    ))
+}
+
 /// Returns the capabilities that an error of the upstream names. The client lacks them, because the
 /// gateway declares those of the client.
 fn required(data: Option<&RawJson>) -> Option<RawJson> {
@@ -106,6 +141,16 @@ fn required(data: Option<&RawJson>) -> Option<RawJson> {
     }
     let data: Data = serde_json::from_str(data?.get()).ok()?;
     Some(data.required_capabilities)
+}
+
+/// Returns the error of a result that is too long to be read.
+fn unread(reached: &Reached, error: &TransportError) -> Error {
+    let most = reached.member.settings().max_message();
+    let size = error.source().map(|size| format!(": {size}")).unwrap_or_default();
+    let reason = format!("its result exceeds `max_result`{size}, and at most {most} are read");
+    reached.member.state().count_failure(&reason);
+    let name = reached.name();
+    Error::new(format!("upstream `{name}`: {reason}; request less, or raise `max_result`"))
 }
 
 /// Returns the error of a result that is longer than the limit.

@@ -12,6 +12,9 @@ use serde_json::{Value, value::RawValue};
 /// Gateways that a request passed.
 const VIA: &str = "dev.outlive/via";
 
+/// Key under which the upstream executes a call once.
+const IDEMPOTENCY_KEY: &str = "dev.outlive/idempotencyKey";
+
 /// Prefixes of the keys that belong to one connection.
 const OWN: [&str; 2] = ["io.modelcontextprotocol/", "dev.outlive/"];
 
@@ -29,7 +32,12 @@ struct Params<'a> {
 /// # Errors
 ///
 /// If the request passed this gateway before, or too many gateways.
-pub(super) fn members(call: &Call, gateway: &str, level: Option<LoggingLevel>) -> Result<String> {
+pub(super) fn members(
+    call: &Call,
+    gateway: &str,
+    level: Option<LoggingLevel>,
+    key: Option<&str>,
+) -> Result<String> {
     // A call without `_meta` is the common one before 2026-07-28.
     let params = call.params();
     let meta = match params.contains("\"_meta\"") {
@@ -45,6 +53,9 @@ pub(super) fn members(call: &Call, gateway: &str, level: Option<LoggingLevel>) -
         // Writing to a string does not fail.
         let _ = write!(members, r#","{}":{level}"#, Meta::LOG_LEVEL);
     }
+    if let Some(key) = key {
+        let _ = write!(members, r#","{IDEMPOTENCY_KEY}":{}"#, Value::from(key));
+    }
     for (key, value) in &meta {
         let is_own = key == Meta::PROGRESS_TOKEN || OWN.iter().any(|own| key.starts_with(own));
         if !is_own {
@@ -52,6 +63,22 @@ pub(super) fn members(call: &Call, gateway: &str, level: Option<LoggingLevel>) -
         }
     }
     Ok(members)
+}
+
+/// Returns the members of `_meta` for a request of the gateway itself, without braces.
+pub(crate) fn own_members(gateway: &str) -> String {
+    format!(r#""{VIA}":[{}]"#, Value::from(gateway))
+}
+
+/// Returns whether a request passed this gateway before.
+pub(crate) fn is_loop(call: &Call, gateway: &str) -> bool {
+    let params = call.params();
+    // Few requests pass two gateways.
+    if !params.contains(gateway) {
+        return false;
+    }
+    let meta = serde_json::from_str::<Params<'_>>(params).ok().and_then(|params| params.meta);
+    meta.is_some_and(|meta| via(meta.get(VIA).copied(), gateway).is_err())
 }
 
 /// Returns the gateways that the request passed, with this one.

@@ -8,7 +8,7 @@ use outlive::{
 };
 use serde_json::Value;
 
-use super::{exchange::Request, failure, rounds, route::Route, uris};
+use super::{call::relay, exchange::Request, route::Route};
 
 /// A prompt of an upstream, as its handler knows it.
 #[derive(Clone, Debug)]
@@ -24,19 +24,19 @@ pub(crate) async fn get_prompt(cx: Durable, prompt: Arc<PromptRoute>) -> Result<
     let call = cx.call();
     let settings = reached.member.settings();
     let name = Value::from(prompt.name.as_str()).to_string();
-    let members = [r#""name":"#, name.as_str(), r#","arguments":"#, call.arguments()?];
+    let arguments = call.arguments()?;
+    let members = [r#""name":"#, name.as_str(), r#","arguments":"#, arguments];
     let request = Request {
         method: Method::PromptsGet,
         members: &members,
+        arguments,
         name: &prompt.name,
         headers: &[],
         timeout: settings.policy.timeout,
         wants_progress: call.progress_token().is_some(),
-        needs_task: false,
+        policy: None,
         max_result: settings.max_result,
         uri: None,
     };
-    let result = rounds::run(&cx, &reached, &request).await?;
-    let result = uris::shown(&reached, call, result);
-    RelayedResult::new(result).map_err(|error| failure::invalid(&reached, &error.to_string()))
+    relay(&cx, &reached, &request).await
 }

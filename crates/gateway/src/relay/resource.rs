@@ -6,7 +6,7 @@ use outlive::{
 };
 use serde_json::Value;
 
-use super::{exchange::Request, failure, rounds, route::Route, uris};
+use super::{call::relay, exchange::Request, route::Route, uris};
 
 /// Reads a resource of an upstream.
 pub(crate) async fn read_resource(cx: Durable, route: Route) -> Result<RelayedResult> {
@@ -20,15 +20,14 @@ pub(crate) async fn read_resource(cx: Durable, route: Route) -> Result<RelayedRe
     let request = Request {
         method: Method::ResourcesRead,
         members: &members,
+        arguments: uri,
         name: uri,
         headers: &[],
         timeout: settings.policy.timeout,
         wants_progress: call.progress_token().is_some(),
-        needs_task: false,
+        policy: None,
         max_result: settings.max_result,
         uri: Some(&shown),
     };
-    let result = rounds::run(&cx, &reached, &request).await?;
-    let result = uris::shown(&reached, call, result);
-    RelayedResult::new(result).map_err(|error| failure::invalid(&reached, &error.to_string()))
+    relay(&cx, &reached, &request).await
 }

@@ -21,10 +21,12 @@ use super::{
     failure,
     join::{Branch, join_all},
     route::Reached,
+    times::Times,
 };
+use crate::metrics::{InputKind, InputPath};
 
 /// Rounds of one call.
-const MAX_ROUNDS: usize = 16;
+pub(super) const MAX_ROUNDS: usize = 16;
 
 /// Input requests of one round.
 const MAX_REQUESTS: usize = 32;
@@ -45,30 +47,32 @@ struct Recorded {
 }
 
 /// Sends a call and the rounds that its upstream needs, and returns the result.
-pub(super) async fn run(cx: &Durable, reached: &Reached, request: &Request<'_>) -> Result<Bytes> {
+pub(super) async fn run(
+    cx: &Durable,
+    reached: &Reached,
+    request: &Request<'_>,
+    times: &Times,
+) -> Result<Bytes> {
     reached.member.state().count_call();
     let mut next: Option<Round> = None;
     for number in 0..MAX_ROUNDS {
-        let key = format!("round/{number}");
-        let recorded = match cx.get::<Recorded>(&key)? {
+        let recorded = match cx.get::<Recorded>(("round", number))? {
             Some(recorded) => recorded,
-            None => {
-                let sent = exchange(cx, reached, request, next.as_ref()).await?;
-                let recorded = match sent {
-                    Sent::Complete(result) => return Ok(result),
-                    Sent::Round(round) => Recorded {
-                        delay: round.retry_after().map(millis),
-                        requests: round.requests,
-                        state: round.request_state,
-                        is_repeated: false,
-                    },
-                    Sent::Urls(error) => urls(reached, &error)?,
-                };
-                check(reached, &recorded)?;
-                cx.step(&key, async || Ok(recorded)).await?
-            }
+            None => match exchange(cx, reached, request, number, next.as_ref(), times).await? {
+                Sent::Complete(result) => return Ok(result),
+                Sent::Round(round) => Recorded {
+                    delay: round.retry_after().map(millis),
+                    requests: round.requests,
+                    state: round.request_state,
+                    is_repeated: false,
+                },
+                Sent::Urls(error) => urls(reached, &error)?,
+            },
         };
-        next = respond(cx, reached, number, recorded).await?;
+        check(reached, &recorded)?;
+        // A recorded round is marked as used: it is not one of another handler.
+        let recorded: Recorded = cx.step(("round", number), async || Ok(recorded)).await?;
+        next = times.wait(respond(cx, reached, number, recorded)).await?;
     }
     let name = reached.name();
     Err(Error::new(format!("upstream `{name}` requested input in more than {MAX_ROUNDS} rounds")))
@@ -94,7 +98,7 @@ async fn respond(
 ) -> Result<Option<Round>> {
     if recorded.requests.is_empty() {
         let delay = recorded.delay.map_or(RETRY, Duration::from_millis);
-        cx.sleep(format!("delay/{number}"), delay.min(Duration::from_secs(10))).await?;
+        cx.sleep(("delay", number), delay.min(Duration::from_secs(10))).await?;
         return Ok(Some(Round { responses: None, state: recorded.state }));
     }
     let settings = reached.member.settings();
@@ -103,12 +107,14 @@ async fn respond(
     for (key, request) in &recorded.requests {
         let request = read_input_request(request)
             .map_err(|error| failure::invalid(reached, &error.to_string()))?;
+        let kind = InputKind::of(&request);
+        reached.member.state().meter().input(kind, InputPath::Round);
         requests.push((key.clone(), with_source(request, prefix)));
     }
     let branches = requests.into_iter().map(|(key, request)| {
         let is_elicitation = matches!(request, InputRequest::Elicit(_));
         let branch: Branch<'_, Result<(String, RawJson)>> = Box::pin(async move {
-            let response = cx.request_input(format!("input/{number}/{key}"), request).await;
+            let response = cx.request_input(journal_key(number, &key), request).await;
             Ok((key, or_cancel(response, is_elicitation)?))
         });
         branch
@@ -124,6 +130,15 @@ async fn respond(
         .collect();
     let responses = Some(format!("{{{}}}", members.join(",")));
     Ok(Some(Round { responses, state: recorded.state }))
+}
+
+/// Returns the key of an input request, which a modern client sees too. In the first round it is the
+/// upstream's, for clients that expect certain keys. A key with a `/` may be that of a round.
+fn journal_key(number: usize, key: &str) -> String {
+    match number == 0 && !key.is_empty() && !key.contains(['/', '\\', '#']) {
+        true => key.to_owned(),
+        false => format!("input/{number}/{key}"),
+    }
 }
 
 /// A user who does not respond to an elicitation has cancelled it. Other failures end the call.
@@ -171,4 +186,17 @@ fn urls(reached: &Reached, error: &ServerError) -> Result<Recorded> {
         requests.push((number.to_string(), serde_json::from_str(&request)?));
     }
     Ok(Recorded { requests, state: None, is_repeated: true, delay: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::journal_key;
+
+    #[test]
+    fn only_plain_key_of_first_round_stays() {
+        assert_eq!(journal_key(0, "user_name"), "user_name");
+        assert_eq!(journal_key(1, "user_name"), "input/1/user_name");
+        assert_eq!(journal_key(0, "round/0"), "input/0/round/0");
+        assert_eq!(journal_key(0, ""), "input/0/");
+    }
 }

@@ -10,7 +10,7 @@ use outlive::{
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{exchange::Request, failure, rounds, route::Route, uris};
+use super::{call::relay, exchange::Request, journal::CallPolicy, route::Route};
 
 /// A tool of an upstream, as its handler knows it.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ pub(crate) struct ToolRoute {
     pub(crate) headers: ParamHeaders,
     /// Whether a call may become a task of the server.
     pub(crate) may_be_task: bool,
-    /// Whether the upstream runs the tool only as a task.
-    pub(crate) needs_task: bool,
+    /// Policy of calls after a crash.
+    pub(crate) policy: CallPolicy,
 }
 
 /// Name of the tool that calls another one.
@@ -59,15 +59,14 @@ pub(crate) async fn call_tool(cx: Durable, tool: Arc<ToolRoute>) -> Result<Relay
     let request = Request {
         method: Method::ToolsCall,
         members: &members,
+        arguments,
         name: &tool.name,
         headers: &headers,
         timeout: tool.timeout,
         wants_progress: tool.may_be_task || call.progress_token().is_some(),
-        needs_task: tool.needs_task,
+        policy: Some(tool.policy),
         max_result: tool.max_result,
         uri: None,
     };
-    let result = rounds::run(&cx, &reached, &request).await?;
-    let result = uris::shown(&reached, call, result);
-    RelayedResult::new(result).map_err(|error| failure::invalid(&reached, &error.to_string()))
+    relay(&cx, &reached, &request).await
 }

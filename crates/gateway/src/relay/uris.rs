@@ -9,10 +9,16 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 use super::route::Reached;
-use crate::{names::split_qualified, view::View};
+use crate::{
+    names::{change_ui_uri, split_qualified},
+    view::View,
+};
 
 /// Members of results that contain content blocks or contents.
 const MEMBERS: [&str; 3] = ["content", "contents", "messages"];
+
+/// Member with metadata.
+const META: &str = "_meta";
 
 /// Depth at which a content block can contain a URI.
 const MAX_DEPTH: usize = 4;
@@ -28,18 +34,27 @@ pub(crate) fn own<'a>(upstream: &str, shown: &'a str) -> &'a str {
 /// Returns a result whose URIs identify their upstream. Results without a URI, and those of the only
 /// upstream with resources, are returned unchanged and are not parsed.
 pub(super) fn shown(reached: &Reached, call: &Call, result: Bytes) -> Bytes {
-    if memchr_uri(&result).is_none() {
+    if !has_uri(&result) {
         return result;
     }
     let key = reached.shared.view_key(call);
-    let Some(view) = reached.shared.known_view(key).filter(|view| !view.keeps_uris()) else {
+    let Some(view) = reached.shared.known_view(&key).filter(|view| !view.keeps_uris()) else {
         return result;
     };
     rewritten(&reached.name(), &view, &result).map_or(result, Bytes::from)
 }
 
-fn memchr_uri(text: &[u8]) -> Option<usize> {
-    text.windows(5).position(|window| window == b"\"uri\"")
+/// Replaces the URIs of one content block, as [`shown`] does in a result.
+pub(super) fn show_block(reached: &Reached, call: &Call, block: &mut Value) {
+    let view = reached.shared.known_view(&reached.shared.view_key(call));
+    if let Some(view) = view.filter(|view| !view.keeps_uris()) {
+        change(&reached.name(), &view, block, 0);
+    }
+}
+
+/// Returns whether a result may have a URI of a resource: `"uri"` or `resourceUri"`.
+fn has_uri(text: &[u8]) -> bool {
+    text.windows(5).any(|window| window == b"\"uri\"" || window == b"eUri\"")
 }
 
 /// The members of a result, in their order.
@@ -80,10 +95,14 @@ fn rewritten(upstream: &str, view: &View, result: &[u8]) -> Option<Vec<u8>> {
         out.push_str(&Value::from(name.as_str()).to_string());
         out.push(':');
         let mut parsed: Option<Value> = None;
-        if MEMBERS.contains(&name.as_str()) {
+        if name == META || MEMBERS.contains(&name.as_str()) {
             parsed = serde_json::from_str(value.get()).ok();
         }
-        match parsed.as_mut().is_some_and(|parsed| change(upstream, view, parsed, 0)) {
+        let has_changed = parsed.as_mut().is_some_and(|parsed| match name.as_str() {
+            META => change_meta(upstream, view, parsed),
+            _ => change(upstream, view, parsed, 0),
+        });
+        match has_changed {
             true => {
                 is_changed = true;
                 out.push_str(&parsed.unwrap_or_default().to_string());
@@ -93,6 +112,12 @@ fn rewritten(upstream: &str, view: &View, result: &[u8]) -> Option<Vec<u8>> {
     }
     out.push('}');
     is_changed.then(|| out.into_bytes())
+}
+
+/// Replaces the URI of a tool's view in `_meta`. Returns whether there was one to replace.
+fn change_meta(upstream: &str, view: &View, meta: &mut Value) -> bool {
+    let shown = |uri: &str| view.changed_ui_uri(upstream, uri);
+    meta.as_object_mut().is_some_and(|meta| change_ui_uri(meta, shown))
 }
 
 /// Replaces the URIs of resources in content blocks. Returns whether there was one to replace.
@@ -108,6 +133,9 @@ fn change(upstream: &str, view: &View, value: &mut Value, depth: usize) -> bool 
                 let shown = view.shown_uri(upstream, uri).into_owned();
                 is_changed = shown != *uri;
                 *uri = shown;
+            }
+            if let Some(meta) = members.get_mut(META) {
+                is_changed |= change_meta(upstream, view, meta);
             }
             for name in ["content", "resource"] {
                 if let Some(inner) = members.get_mut(name) {
@@ -142,6 +170,7 @@ mod tests {
         assert!(
             changed.contains(r#""uri":"files+x:1""#) && changed.contains(r#""uri":"files+x:2""#)
         );
+        assert!(has_uri(text) && !has_uri(br#"{"content":[{"type":"text","text":"a uri"}]}"#));
         let plain = br#"{"content":[{"type":"text","text":"no \"uri\""}]}"#;
         assert!(rewritten("files", &View::default(), plain).is_none());
     }

@@ -2,9 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use http::{Uri, header::AUTHORIZATION};
+use http::header::AUTHORIZATION;
 
-use super::upstream::{Credential, Endpoint, Upstream};
+use super::{
+    check_auth::check_auth,
+    check_url::check_url,
+    upstream::{Credential, Endpoint, Upstream},
+};
 use crate::names::{Glob, RESERVED};
 
 /// Longest name of an upstream.
@@ -76,15 +80,20 @@ fn check_endpoint(upstream: &Upstream) -> Result<(), String> {
                 return Err("`command` is empty; name a program".to_owned());
             }
             if !matches!(upstream.credential, Credential::None) || !upstream.headers.is_empty() {
-                return Err("headers and tokens need a `url`; pass a variable with `env`".into());
+                return Err(
+                    "headers, tokens and `auth` need a `url`; pass a variable with `env`".into()
+                );
             }
             Ok(())
         }
         Endpoint::Url(url) => {
-            check_url(url, upstream.allow_http)?;
+            check_url("url", url, upstream.allow_http)?;
             let has_token = !matches!(upstream.credential, Credential::None);
             if has_token && upstream.headers.contains_key(AUTHORIZATION) {
                 return Err("it has both an `Authorization` header and a token; remove one".into());
+            }
+            if let Some(auth) = upstream.oauth() {
+                check_auth(upstream, auth)?;
             }
             let reserved = upstream.headers.keys().find(|name| name.as_str().starts_with("mcp-"));
             match reserved {
@@ -96,29 +105,6 @@ fn check_endpoint(upstream: &Upstream) -> Result<(), String> {
         }
         Endpoint::Misconfigured(_) => Ok(()),
     }
-}
-
-fn check_url(url: &str, allow_http: bool) -> Result<(), String> {
-    let uri: Uri = url.parse().map_err(|_| "`url` is not a valid URL".to_owned())?;
-    let host = uri.host().unwrap_or_default();
-    if host.is_empty() {
-        return Err("`url` has no host".to_owned());
-    }
-    match uri.scheme_str() {
-        Some("https") => Ok(()),
-        Some("http") if allow_http || is_loopback(host) => Ok(()),
-        Some("http") => {
-            Err("`http:` to another machine sends tokens in clear text; write `allow_http = true`"
-                .to_owned())
-        }
-        _ => Err("`url` must start with `https:` or `http:`".to_owned()),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn check_tools(upstream: &Upstream) -> Result<(), String> {

@@ -18,6 +18,8 @@ pub struct GatewaySettings {
     pub(crate) list_wait: Duration,
     pub(crate) max_processes: usize,
     pub(crate) report_problems: bool,
+    pub(crate) audit: CallAudit,
+    pub(crate) relist_interval: Duration,
     pub(crate) taken_names: Vec<String>,
 }
 
@@ -32,6 +34,18 @@ pub enum Discovery {
     Search,
 }
 
+/// Audit events of relayed calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallAudit {
+    /// None.
+    #[default]
+    Off,
+    /// One event per call in the audit log of the server's store: principal, upstream, tool, digest
+    /// of the arguments, outcome and time, without contents.
+    Store,
+}
+
 impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
@@ -40,6 +54,8 @@ impl Default for GatewaySettings {
             list_wait: Duration::from_secs(5),
             max_processes: 64,
             report_problems: true,
+            audit: CallAudit::Off,
+            relist_interval: Duration::from_secs(5 * 60),
             taken_names: Vec::new(),
         }
     }
@@ -75,10 +91,24 @@ impl GatewaySettings {
         self
     }
 
-    /// Sets whether the tool `upstream_problems` is listed while an upstream has a problem. The
-    /// default is `true`.
+    /// Sets whether the tool `upstream_problems` is listed while an upstream has a problem, and
+    /// whether the instructions name it. The default is `true`.
     pub fn report_problems(mut self, report: bool) -> Self {
         self.report_problems = report;
+        self
+    }
+
+    /// Sets whether relayed calls are audit events. The default is [`CallAudit::Off`]. Tasks have
+    /// their events in any case.
+    pub fn audit(mut self, audit: CallAudit) -> Self {
+        self.audit = audit;
+        self
+    }
+
+    /// Sets how often upstreams that do not notify of changed lists are listed again while a client
+    /// listens. The default is 5 minutes.
+    pub fn relist_interval(mut self, interval: Duration) -> Self {
+        self.relist_interval = interval;
         self
     }
 

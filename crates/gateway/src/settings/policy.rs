@@ -19,6 +19,7 @@ pub struct Policy {
     pub(crate) task: Option<TaskPolicy>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_crash: Option<OnCrash>,
+    pub(crate) max_attempts: Option<u32>,
     pub(crate) scopes: Option<Vec<String>>,
     pub(crate) always_listed: Option<bool>,
     pub(crate) approve: Option<Approve>,
@@ -30,6 +31,9 @@ pub struct Policy {
 
 /// Timeout of a call, if none is set.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// Attempts of a call that is rerun, if none are set.
+pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,10 +65,17 @@ impl Policy {
         self
     }
 
-    /// Sets what happens to a task that was lost while its call ran. The default is a rerun for
-    /// tools that declare themselves read-only or idempotent, and a failure for others.
+    /// Sets what happens to a call whose upstream exits, or whose server is interrupted, before the
+    /// result. The default is a rerun for tools that declare themselves read-only or idempotent, and
+    /// for upstreams with idempotency keys, and a failure for others.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         self.on_crash = Some(on_crash);
+        self
+    }
+
+    /// Sets how often a call is sent, with its reruns. The default is 3.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts.max(1));
         self
     }
 
@@ -116,6 +127,7 @@ impl Policy {
             task: self.task.or(base.task),
             timeout: self.timeout.or(base.timeout),
             on_crash: self.on_crash.or(base.on_crash),
+            max_attempts: self.max_attempts.or(base.max_attempts),
             scopes: self.scopes.clone().or_else(|| base.scopes.clone()),
             always_listed: self.always_listed.or(base.always_listed),
             approve: self.approve.clone().or_else(|| base.approve.clone()),

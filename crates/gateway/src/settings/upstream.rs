@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, t
 use http::{HeaderMap, HeaderName, HeaderValue};
 use outlive::client::{Version, transport::SecretString};
 
-use super::{policy::Policy, tool::ToolSettings};
+use super::{auth::UpstreamAuth, policy::Policy, tool::ToolSettings};
 
 /// An upstream: an existing MCP server behind the gateway.
 ///
@@ -35,6 +35,7 @@ pub struct Upstream {
     pub(crate) only: Vec<String>,
     pub(crate) hide: Vec<String>,
     pub(crate) isolation: Isolation,
+    pub(crate) start: Start,
     pub(crate) start_timeout: Duration,
     pub(crate) idle_stop: Duration,
     pub(crate) max_processes: usize,
@@ -43,6 +44,7 @@ pub struct Upstream {
     pub(crate) pin: Pin,
     pub(crate) max_result: usize,
     pub(crate) max_tools: usize,
+    pub(crate) instructions: bool,
     pub(crate) log: LogLevel,
     pub(crate) policy: Policy,
     pub(crate) tools: BTreeMap<String, ToolSettings>,
@@ -65,6 +67,7 @@ pub(crate) enum Credential {
     Token(SecretString),
     /// A file that contains the token. It is read for every connection.
     File(PathBuf),
+    OAuth(Box<UpstreamAuth>),
 }
 
 /// Clients that share one upstream connection.
@@ -79,6 +82,17 @@ pub enum Isolation {
     /// All clients. Such a connection gets no input requests, except from an upstream over
     /// Streamable HTTP.
     Shared,
+}
+
+/// Time of the first connection to an upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Start {
+    /// When a client lists or calls its tools.
+    #[default]
+    FirstUse,
+    /// When the gateway starts. Its lists are then read for clients that declare no capabilities.
+    AtStart,
 }
 
 /// Input capabilities that the gateway declares to an upstream.
@@ -166,6 +180,7 @@ impl Upstream {
             only: Vec::new(),
             hide: Vec::new(),
             isolation: Isolation::default(),
+            start: Start::default(),
             start_timeout: Duration::from_secs(60),
             idle_stop: Duration::from_secs(10 * 60),
             max_processes: 16,
@@ -174,6 +189,7 @@ impl Upstream {
             pin: Pin::default(),
             max_result: 16 << 20,
             max_tools: 1_000,
+            instructions: true,
             log: LogLevel::default(),
             policy: Policy::new(),
             tools: BTreeMap::new(),
@@ -217,6 +233,12 @@ impl Upstream {
         self
     }
 
+    /// Uses OAuth for HTTP.
+    pub fn auth(mut self, auth: UpstreamAuth) -> Self {
+        self.credential = Credential::OAuth(Box::new(auth));
+        self
+    }
+
     /// Sets a PEM file with the trusted certificates for `https:`.
     pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(file.into());
@@ -256,6 +278,12 @@ impl Upstream {
     /// Sets which clients share one upstream connection.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
+        self
+    }
+
+    /// Sets when the upstream is connected for the first time.
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
         self
     }
 
@@ -310,6 +338,13 @@ impl Upstream {
         self
     }
 
+    /// Sets whether the instructions of the upstream are appended to those of the server, at most 4
+    /// KiB. The default is `true`.
+    pub fn instructions(mut self, appended: bool) -> Self {
+        self.instructions = appended;
+        self
+    }
+
     /// Sets the level at which the standard error enters the gateway's log.
     pub fn log(mut self, level: LogLevel) -> Self {
         self.log = level;
@@ -334,9 +369,36 @@ impl Upstream {
         &self.name
     }
 
+    /// Returns the URL of the upstream, if it has one.
+    pub fn address(&self) -> Option<&str> {
+        match &self.endpoint {
+            Endpoint::Url(url) => Some(url),
+            Endpoint::Command(_) | Endpoint::Misconfigured(_) => None,
+        }
+    }
+
     /// Returns the prefix of the names, without the separator.
     pub(crate) fn shown_prefix(&self) -> &str {
         self.prefix.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns the bytes of the largest result that any tool may return.
+    pub(crate) fn max_message(&self) -> usize {
+        let of_tools = self.tools.values().filter_map(|tool| tool.max_result);
+        of_tools.fold(self.max_result, usize::max)
+    }
+
+    /// Returns the settings of OAuth.
+    pub(crate) fn oauth(&self) -> Option<&UpstreamAuth> {
+        match &self.credential {
+            Credential::OAuth(auth) => Some(auth),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the credential belongs to the principal of a call.
+    pub(crate) fn has_user_credentials(&self) -> bool {
+        self.oauth().is_some_and(UpstreamAuth::is_of_users)
     }
 
     /// Returns whether calls reach a process of this machine.
@@ -350,6 +412,7 @@ impl Upstream {
             (Credential::None, Credential::None) => true,
             (Credential::Token(a), Credential::Token(b)) => a.expose() == b.expose(),
             (Credential::File(a), Credential::File(b)) => a == b,
+            (Credential::OAuth(a), Credential::OAuth(b)) => a == b,
             _ => false,
         };
         same_credential
@@ -363,7 +426,7 @@ impl Upstream {
             && self.isolation == other.isolation
             && self.input == other.input
             && self.max_concurrent == other.max_concurrent
-            && self.max_result == other.max_result
+            && self.max_message() == other.max_message()
     }
 
     /// Returns the bytes that identify the program or address, for the hash of a definition.

@@ -1,6 +1,6 @@
 //! The state of an upstream, with its reason and its remedy.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use outlive::client::{ClientError, Error, ServerErrorKind, transport::TransportErrorKind};
 use serde::{Deserialize, Serialize};
@@ -68,12 +68,23 @@ pub(crate) struct Problem {
     pub(crate) state: State,
     /// One sentence without the name of the upstream.
     pub(crate) reason: String,
-    pub(crate) remedy: &'static str,
+    pub(crate) remedy: Cow<'static, str>,
+    /// Whether it concerns only the principal of the call, such as a missing login of a user.
+    pub(crate) is_of_principal: bool,
 }
 
 impl Problem {
-    pub(crate) fn new(state: State, reason: impl Into<String>, remedy: &'static str) -> Self {
-        Self { state, reason: reason.into(), remedy }
+    pub(crate) fn new(
+        state: State,
+        reason: impl Into<String>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { state, reason: reason.into(), remedy: remedy.into(), is_of_principal: false }
+    }
+
+    /// Restricts the problem to the principal of the call. Other principals do not see it.
+    pub(crate) fn for_principal(self) -> Self {
+        Self { is_of_principal: true, ..self }
     }
 
     /// Describes a handshake or a list that took longer than `timeout`.
@@ -132,6 +143,9 @@ impl Problem {
                 "correct the path of `url`",
             ),
             TransportErrorKind::TooLarge(_) => {
+                Self::new(State::Failing, text, "raise `max_result`, or report it to its operator")
+            }
+            TransportErrorKind::Malformed(_) => {
                 Self::new(State::Failing, text, "report it to its operator")
             }
             _ => Self::new(State::Unreachable, text, CHECK),
@@ -173,7 +187,7 @@ mod tests {
         assert_eq!(problem.state, State::Incompatible);
         assert!(problem.reason.contains("2031-01-01"));
         let slow = Problem::of_error(&ClientError::TimedOut(Duration::from_secs(3)).into());
-        assert_eq!((slow.state, slow.remedy), (State::Unreachable, CHECK));
+        assert_eq!((slow.state, &*slow.remedy), (State::Unreachable, CHECK));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! the same user. On a shared connection nothing is guessed.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -14,6 +14,7 @@ use outlive::{
     client::relay::RelayInput,
     wire::{LoggingMessageNotificationParams, Method, RawJson, code},
 };
+use outlive_jobs::CarriedInput;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -39,6 +40,8 @@ struct Inner {
     calls: Vec<(u64, mpsc::Sender<Routed>)>,
     next: u64,
     waiting: VecDeque<(Instant, RelayInput)>,
+    /// Calls and numbers of input requests that an earlier gateway has carried, by ID.
+    resumed: HashMap<String, (u64, u32)>,
     /// The roots that the client of the last call returned.
     roots: Option<RawJson>,
 }
@@ -92,7 +95,10 @@ impl Carrier {
             return;
         }
         let mut inner = self.lock();
-        let newest = inner.calls.last().filter(|_| self.guesses);
+        let newest = match inner.resumed.get(&id_of(&input)) {
+            Some((call, _)) => inner.calls.iter().find(|(id, _)| id == call),
+            None => inner.calls.last().filter(|_| self.guesses),
+        };
         match newest {
             // A full channel drops the input request, and the upstream gets an error.
             Some((_, call)) => {
@@ -145,7 +151,9 @@ impl Carrier {
     }
 
     fn leave(&self, id: u64) {
-        self.lock().calls.retain(|(call, _)| *call != id);
+        let mut inner = self.lock();
+        inner.calls.retain(|(call, _)| *call != id);
+        inner.resumed.retain(|_, (call, _)| *call != id);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -163,13 +171,27 @@ impl Ticket {
         }
     }
 
+    /// Returns a function that directs input requests to this call, which an earlier gateway has
+    /// carried with it under these numbers.
+    pub(crate) fn resumes(&self) -> impl FnOnce(&[CarriedInput]) + Send + use<> {
+        let (carrier, call) = (Arc::clone(&self.carrier), self.id);
+        move |inputs| {
+            let inputs = inputs.iter().map(|carried| (carried.input.clone(), carried.number));
+            let inputs = inputs.map(|(input, number)| (input, (call, number)));
+            carrier.lock().resumed.extend(inputs);
+        }
+    }
+
+    /// Returns the number of an input request that an earlier gateway has carried with this call.
+    pub(crate) fn resumed_number(&self, input: &RelayInput) -> Option<u32> {
+        let inner = self.carrier.lock();
+        let (call, number) = inner.resumed.get(&id_of(input))?;
+        (*call == self.id).then_some(*number)
+    }
+
     /// Marks an input request as carried by this call.
     pub(crate) fn carry(&self, input: RelayInput) -> Carried {
         Carried { carrier: Some(Arc::clone(&self.carrier)), input: Some(input) }
-    }
-
-    pub(crate) fn carrier(&self) -> &Arc<Carrier> {
-        &self.carrier
     }
 }
 
@@ -191,6 +213,11 @@ impl Carried {
         Self { carrier: None, input: Some(input) }
     }
 
+    /// Returns whether the input request arrived on the call's own stream.
+    pub(crate) fn is_of_call(&self) -> bool {
+        self.carrier.is_none()
+    }
+
     /// Returns the input request until it is taken.
     pub(crate) fn input(&self) -> Option<&RelayInput> {
         self.input.as_ref()
@@ -208,6 +235,11 @@ impl Drop for Carried {
             carrier.route(input);
         }
     }
+}
+
+/// Returns the ID of an input request as a supervisor knows it.
+pub(crate) fn id_of(input: &RelayInput) -> String {
+    outlive_jobs::id_text(input.id().as_raw().get()).unwrap_or_default()
 }
 
 fn no_roots() -> RawJson {

@@ -9,22 +9,32 @@ use std::{
 };
 
 use outlive::{
-    client::{Client, Version, relay::CapabilityClass},
+    client::{Client, Error, ServerInfo, Version, relay::CapabilityClass},
+    server::durable::Capacity,
     wire::LoggingLevel,
 };
-use tokio::{
-    sync::Semaphore,
-    task::{AbortHandle, JoinSet},
-};
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
     carrier::Carrier,
-    key::{Alive, ConnectionKey},
+    key::{Alive, CatalogKey, ConnectionKey},
+    offered::Offered,
     process_limit::ProcessPlace,
+    supervised::Supervised,
+    token_check::TokenCheck,
 };
+use crate::settings::Upstream;
 
 /// Calls that wait for one upstream connection.
 pub(super) const MAX_WAITING: usize = 256;
+
+/// Setting that bounds the calls on one upstream connection.
+pub(super) const MAX_CONCURRENT: &str = "max_concurrent";
+
+/// Returns the name of the limit for clients.
+fn permit_name(upstream: &str) -> String {
+    format!("{MAX_CONCURRENT} of upstream `{upstream}`")
+}
 
 /// An open upstream connection.
 #[derive(Debug)]
@@ -33,16 +43,28 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) version: Version,
     is_legacy: bool,
+    pub(crate) offered: Offered,
+    instructions: Option<String>,
     pub(crate) carrier: Arc<Carrier>,
+    /// Present for a process that survives the gateway.
+    pub(super) supervised: Option<Arc<Supervised>>,
     place: Option<ProcessPlace>,
     pub(super) alive: Alive,
-    pub(super) permits: Arc<Semaphore>,
+    /// Permits of the calls that run.
+    pub(super) permits: Capacity,
     pub(super) waiting: AtomicUsize,
     usage: Mutex<Usage>,
     /// Subscriptions, which prevent the idle stop.
     subscriptions: AtomicUsize,
     closed: AtomicBool,
+    /// Whether the session stays at the upstream when the connection closes, because a run continues
+    /// its stream.
+    leaves_session: AtomicBool,
+    /// Time of the last list, if the upstream does not notify of changes.
+    unwatched: Mutex<Option<Instant>>,
     log_level: Mutex<Option<LoggingLevel>>,
+    /// Tokens of the principal, if the credential belongs to it.
+    tokens: Option<TokenCheck>,
     background: Mutex<JoinSet<()>>,
 }
 
@@ -52,34 +74,69 @@ struct Usage {
     idle_since: Instant,
 }
 
+/// Description of an upstream, from the time when a connection was opened.
+#[derive(Debug)]
+pub(super) struct Server {
+    version: Version,
+    is_legacy: bool,
+    offered: Offered,
+    instructions: Option<String>,
+}
+
+impl Server {
+    pub(super) fn new(version: Version, is_legacy: bool, info: &ServerInfo) -> Self {
+        let instructions = info.instructions.clone();
+        Self { version, is_legacy, offered: Offered::new(info), instructions }
+    }
+}
+
 impl Connection {
     pub(super) fn new(
         key: ConnectionKey,
         client: Client,
-        (version, is_legacy): (Version, bool),
+        server: Server,
         place: Option<ProcessPlace>,
-        max_concurrent: usize,
+        settings: &Upstream,
         alive: Alive,
     ) -> Self {
+        let max_concurrent = settings.max_concurrent;
         // Over Streamable HTTP input requests arrive on the stream of their call, so a shared
         // connection needs no guesses either.
         let guesses = !key.is_shared() || max_concurrent == 1;
         Self {
             key,
             client,
-            version,
-            is_legacy,
+            version: server.version,
+            is_legacy: server.is_legacy,
+            offered: server.offered,
+            instructions: server.instructions,
             carrier: Carrier::new(guesses),
+            supervised: None,
             place,
             alive,
-            permits: Arc::new(Semaphore::new(max_concurrent)),
+            permits: Capacity::new(permit_name(settings.name()), max_concurrent),
             waiting: AtomicUsize::new(0),
             usage: Mutex::new(Usage { calls: 0, idle_since: Instant::now() }),
             subscriptions: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            leaves_session: AtomicBool::new(false),
+            unwatched: Mutex::default(),
             log_level: Mutex::default(),
+            tokens: None,
             background: Mutex::default(),
         }
+    }
+
+    /// Sets the tokens of the principal.
+    pub(super) fn with_tokens(mut self, tokens: Option<TokenCheck>) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Returns the error if the principal has no token for the next request. Always `None` if the
+    /// credential does not belong to the principal.
+    pub(crate) async fn missing_token(&self) -> Option<Error> {
+        self.tokens.as_ref()?.check().await.err()
     }
 
     /// Returns the capability class that the connection declares.
@@ -87,9 +144,24 @@ impl Connection {
         self.key.class
     }
 
+    /// Returns the key of the catalog that is read over the connection.
+    pub(crate) fn catalog(&self) -> CatalogKey {
+        self.key.catalog()
+    }
+
     /// Returns whether the upstream needs a handshake and sends its input requests as requests.
     pub(crate) fn is_legacy(&self) -> bool {
         self.is_legacy
+    }
+
+    /// Returns the process behind its supervisor, if it survives the gateway.
+    pub(crate) fn supervised(&self) -> Option<&Arc<Supervised>> {
+        self.supervised.as_ref()
+    }
+
+    /// Returns the instructions of the upstream for models.
+    pub(crate) fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
     }
 
     pub(super) fn is_process(&self) -> bool {
@@ -108,6 +180,8 @@ impl Connection {
     /// Marks the connection as unusable for new calls.
     pub(crate) fn retire(&self) {
         self.closed.store(true, Ordering::Release);
+        // Calls that wait for a permit use another connection.
+        self.permits.set_max(usize::MAX);
     }
 
     /// Starts a background task that ends with the connection.
@@ -123,6 +197,12 @@ impl Connection {
         let mut usage = self.usage();
         usage.calls = usage.calls.saturating_sub(1);
         usage.idle_since = Instant::now();
+        let is_idle = usage.calls == 0;
+        drop(usage);
+        if let Some(place) = self.place.as_ref().filter(|_| is_idle) {
+            // The process can be stopped for another one.
+            place.wake();
+        }
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -145,6 +225,33 @@ impl Connection {
         is_idle.then(|| now.saturating_duration_since(usage.idle_since))
     }
 
+    /// Records that the upstream does not notify of changed lists.
+    pub(super) fn set_unwatched(&self) {
+        let mut listed = self.unwatched.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.get_or_insert_with(Instant::now);
+    }
+
+    /// Returns whether the lists must be read again, because the upstream does not notify of changes
+    /// and was listed an `interval` ago.
+    pub(super) fn takes_relist(&self, now: Instant, interval: Duration) -> bool {
+        let mut listed = self.unwatched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(last) = listed.as_mut() else { return false };
+        if !self.is_process() {
+            // Over HTTP an idle connection costs nothing, and clients listen.
+            self.usage().idle_since = now;
+        }
+        let is_due = now.saturating_duration_since(*last) >= interval;
+        if is_due {
+            *last = now;
+        }
+        is_due
+    }
+
+    /// Forgets the log level, because the upstream started a new session.
+    pub(super) fn forget_log_level(&self) -> Option<LoggingLevel> {
+        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Sets the log level at a legacy upstream if it is more verbose than the current one.
     pub(crate) async fn raise_log_level(&self, level: LoggingLevel) {
         {
@@ -158,10 +265,23 @@ impl Connection {
         let _ = self.client.set_log_level(level).await;
     }
 
-    /// Closes the connection and waits for its process to exit.
+    /// Leaves the session at the upstream when the connection closes: the stream of a call in it is
+    /// resumed later.
+    pub(crate) fn leave_session(&self) {
+        self.leaves_session.store(true, Ordering::Release);
+    }
+
+    /// Closes the connection and waits for its process to exit. A process that a call of a task needs
+    /// continues.
     pub(crate) async fn close(&self) {
         self.retire();
-        self.client.close().await;
+        if let Some(supervised) = &self.supervised {
+            supervised.end().await;
+        }
+        match self.leaves_session.load(Ordering::Acquire) {
+            true => self.client.close_and_leave_session().await,
+            false => self.client.close().await,
+        }
         let mut background =
             std::mem::take(&mut *self.background.lock().unwrap_or_else(PoisonError::into_inner));
         background.shutdown().await;

@@ -27,6 +27,16 @@ pub(crate) enum Owner {
 pub(crate) struct ConnectionKey {
     pub(crate) owner: Owner,
     pub(crate) class: CapabilityClass,
+    /// Whether the credential belongs to the principal.
+    is_users: bool,
+}
+
+/// Key of a catalog within its upstream: clients with the same key see the same lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct CatalogKey {
+    pub(crate) class: CapabilityClass,
+    /// Key of the principal, if the credential belongs to it.
+    pub(crate) principal: Option<Arc<str>>,
 }
 
 /// Rules that assign calls to owners, apart from the settings of an upstream.
@@ -37,7 +47,7 @@ pub(crate) struct OwnerRules {
 }
 
 /// Key of anonymous principals.
-const ANONYMOUS: &str = "anonymous";
+pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// Number of a legacy session, unique in this process.
 struct SessionNumber(u64);
@@ -65,7 +75,7 @@ impl ConnectionKey {
         };
         let declared = CapabilityClass::from_json(call.client_capabilities());
         let class = declared_class(upstream, owner == Owner::Shared, declared);
-        (Self { owner, class }, alive)
+        (Self { owner, class, is_users: upstream.has_user_credentials() }, alive)
     }
 
     /// Returns the key of the upstream connection of a principal whose clients declare nothing.
@@ -76,7 +86,35 @@ impl ConnectionKey {
             true => Owner::Shared,
             false => Owner::Principal(principal.into()),
         };
-        Self { owner, class: CapabilityClass::NONE }
+        let is_users = upstream.has_user_credentials();
+        Self { owner, class: CapabilityClass::NONE, is_users }
+    }
+
+    /// Returns the key of the catalog that is read over the connection.
+    pub(crate) fn catalog(&self) -> CatalogKey {
+        let principal = match &self.owner {
+            Owner::Principal(principal) | Owner::Session(principal, _) if self.is_users => {
+                Some(Arc::clone(principal))
+            }
+            _ => None,
+        };
+        CatalogKey { class: self.class, principal }
+    }
+
+    /// Returns whether the credential belongs to the principal.
+    pub(crate) fn is_users(&self) -> bool {
+        self.is_users
+    }
+
+    /// Returns the key of the connection to a process, which has no credential.
+    pub(crate) fn of_process(owner: Owner, class: CapabilityClass) -> Self {
+        Self { owner, class, is_users: false }
+    }
+
+    /// Returns the key of the upstream connection of a session that has ended.
+    pub(crate) fn of_ended_session(principal: &str, class: CapabilityClass) -> Self {
+        let number = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
+        Self { owner: Owner::Session(principal.into(), number), class, is_users: false }
     }
 
     /// Returns the capability class of the upstream connections for clients with a class.
@@ -95,6 +133,12 @@ impl ConnectionKey {
             Owner::Shared => None,
             Owner::Principal(principal) | Owner::Session(principal, _) => Some(principal),
         }
+    }
+
+    /// Returns whether the connections of both keys serve the same clients, or clients of the same
+    /// principal.
+    pub(crate) fn is_of_same_owner(&self, other: &Self) -> bool {
+        self.principal() == other.principal()
     }
 
     pub(crate) fn is_shared(&self) -> bool {

@@ -1,36 +1,42 @@
 //! Opens an upstream connection: starts the program or connects to the URL.
 
-use std::{ffi::OsString, sync::Arc};
+use std::sync::Arc;
 
-use outlive::client::{
-    Client, ClientBuilder, Error, Target,
-    relay::{self, RoutedInputs},
-    transport::{ChildProcess, SecretString},
+use outlive::{
+    auth::client::OAuth,
+    client::{
+        Client, ClientBuilder, Error, Target,
+        relay::{self, RoutedInputs},
+        transport::{ChildProcess, SecretString},
+    },
+    wire::JsonObject,
 };
 
 use super::{
-    connection::Connection,
+    connection::{Connection, Server},
+    environment::environment,
     key::{Alive, ConnectionKey},
+    offered::PARTIALS,
+    open_supervised::Start,
     process_limit::ProcessPlace,
     state::UpstreamState,
+    supervised::Supervised,
+    supervisor::PipeLabel,
+    token_check::TokenCheck,
 };
 use crate::{
     settings::{Credential, Endpoint, Upstream},
     status::{Problem, State},
 };
 
-/// Variables that a program gets from this process.
-const INHERITED: [&str; 10] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
-
-/// Prefix of the variables that a program never gets.
-const OWN: &str = "OUTLIVE_";
-
 /// Input requests of one connection that wait for the gateway.
 const MAX_ROUTED: usize = 64;
 
 /// Bytes of a message around its result.
 const ENVELOPE: usize = 64 << 10;
+
+/// A client that is connected, and its process if that survives the gateway.
+type Connected = (Client, Option<Arc<Supervised>>);
 
 /// Opens an upstream connection.
 pub(super) async fn open(
@@ -41,37 +47,103 @@ pub(super) async fn open(
 ) -> Result<(Connection, RoutedInputs), Problem> {
     let settings = state.settings();
     let (inputs, routed) = relay::input_channel(MAX_ROUTED);
-    let builder = builder(state, &settings, &key)?.input_channel(inputs);
-    let target = target(state, &settings)?;
-    let connecting = connect(builder, target);
-    let client = match tokio::time::timeout(settings.start_timeout, connecting).await {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => return Err(state.problem_of(&error)),
+    let source = match settings.oauth() {
+        Some(auth) => Some(state.credentials.source(&settings, auth, key.principal())?),
+        None => None,
+    };
+    let tokens = source.clone().map(|source| TokenCheck::new(source, &settings));
+    if let Some(tokens) = &tokens {
+        // Without a token, the upstream gets no request at all.
+        tokens.check().await.map_err(|error| state.problem_of(&error))?;
+    }
+    let builder = builder(state, &settings, &key, source)?.input_channel(inputs);
+    let supervisor = state.supervisor.as_ref().filter(|_| settings.is_command());
+    let connecting = match supervisor {
+        Some(supervisor) => {
+            let label = PipeLabel::new(&settings.name, &key);
+            let start = Start::new(state, supervisor, &settings, label);
+            tokio::time::timeout(settings.start_timeout, Box::pin(supervised(start, builder))).await
+        }
+        None => {
+            let target = target(state, &settings)?;
+            tokio::time::timeout(settings.start_timeout, connect(builder, target)).await
+        }
+    };
+    let connected = match connecting {
+        Ok(connected) => connected.map_err(|error| state.problem_of(&error))?,
         Err(_) => return Err(Problem::slow(settings.start_timeout)),
     };
-    let version = client.protocol_version().await.map_err(|error| state.problem_of(&error))?;
-    let is_legacy = client.is_older().await.map_err(|error| state.problem_of(&error))?;
-    let connection =
-        Connection::new(key, client, (version, is_legacy), place, settings.max_concurrent, alive);
-    Ok((connection, routed))
+    let tokens = tokens.filter(|_| key.is_users());
+    let connection = connection(state, &settings, (key, alive, place), connected).await?;
+    Ok((connection.with_tokens(tokens), routed))
 }
 
-async fn connect(builder: ClientBuilder, target: Target) -> Result<Client, Error> {
-    builder.connect(target).await
+/// Opens a connection to a process of an earlier gateway. Returns `None` if the process has ended.
+pub(super) async fn adopt(
+    state: &Arc<UpstreamState>,
+    process: &str,
+) -> Option<Result<(Connection, RoutedInputs), Problem>> {
+    let supervisor = state.supervisor.as_ref()?;
+    let settings = state.settings();
+    let (pipe, label) = supervisor.find(process, &settings.name).await?;
+    let key = label.own_key()?;
+    let (inputs, routed) = relay::input_channel(MAX_ROUTED);
+    // Only commands have processes, and they have no tokens.
+    let builder = match builder(state, &settings, &key, None) {
+        Ok(builder) => builder.input_channel(inputs),
+        Err(problem) => return Some(Err(problem)),
+    };
+    let start = Start::new(state, supervisor, &settings, label);
+    let (client, supervised) = match start.reuse(builder, pipe).await? {
+        Ok(connected) => connected,
+        Err(error) => return Some(Err(state.problem_of(&error))),
+    };
+    let place = Some(state.place_of_survivor());
+    let connected = (client, Some(supervised));
+    let made = connection(state, &settings, (key, Alive::Always, place), connected).await;
+    Some(made.map(|made| (made, routed)))
+}
+
+async fn connect(builder: ClientBuilder, target: Target) -> Result<Connected, Error> {
+    Ok((builder.connect(target).await?, None))
+}
+
+async fn supervised(start: Start, builder: ClientBuilder) -> Result<Connected, Error> {
+    let (client, supervised) = start.connect(builder).await?;
+    Ok((client, Some(supervised)))
+}
+
+/// Returns the connection of a client.
+async fn connection(
+    state: &UpstreamState,
+    settings: &Upstream,
+    (key, alive, place): (ConnectionKey, Alive, Option<ProcessPlace>),
+    (client, supervised): Connected,
+) -> Result<Connection, Problem> {
+    let version = client.protocol_version().await.map_err(|error| state.problem_of(&error))?;
+    let is_legacy = client.is_older().await.map_err(|error| state.problem_of(&error))?;
+    let info = client.server_info().await.map_err(|error| state.problem_of(&error))?;
+    let server = Server::new(version, is_legacy, &info);
+    let mut connection = Connection::new(key, client, server, place, settings, alive);
+    connection.supervised = supervised;
+    Ok(connection)
 }
 
 fn builder(
     state: &UpstreamState,
     settings: &Upstream,
     key: &ConnectionKey,
+    source: Option<OAuth>,
 ) -> Result<ClientBuilder, Problem> {
     let mut builder = Client::builder("outlive-gateway", env!("CARGO_PKG_VERSION"))
         .capability_class(key.class)
         .label(&*settings.name)
         .version_cache(state.versions.clone())
         .reconnect(false)
+        // Support for tasks is declared with each request.
+        .extension(PARTIALS, JsonObject::new())
         .limits(|limits| {
-            limits.max_message_bytes = settings.max_result.saturating_add(ENVELOPE);
+            limits.max_message_bytes = settings.max_message().saturating_add(ENVELOPE);
             limits.request_timeout = settings.start_timeout;
             limits.connect_timeout = limits.connect_timeout.min(settings.start_timeout);
         });
@@ -86,6 +158,10 @@ fn builder(
     }
     Ok(match &settings.credential {
         Credential::None => builder,
+        Credential::OAuth(_) => match source {
+            Some(source) => builder.token_source(source),
+            None => builder,
+        },
         Credential::Token(token) => builder.token(token.clone()),
         Credential::File(file) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
@@ -124,31 +200,5 @@ fn target(state: &Arc<UpstreamState>, settings: &Arc<Upstream>) -> Result<Target
             }
             Ok(Target::Program(child))
         }
-    }
-}
-
-/// Returns the variables of a program.
-fn environment(settings: &Upstream) -> Vec<(OsString, OsString)> {
-    let inherited = std::env::vars_os().filter(|(name, _)| match name.to_str() {
-        Some(name) if name.starts_with(OWN) => false,
-        Some(name) => settings.inherit_env || INHERITED.contains(&name),
-        None => settings.inherit_env,
-    });
-    inherited.chain(settings.env.iter().cloned()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn environment_is_short_and_never_has_own_variables() {
-        let settings = Upstream::command("files", ["x"]).env("TOKEN", "1");
-        let names: Vec<_> = environment(&settings).into_iter().map(|(name, _)| name).collect();
-        assert!(names.iter().any(|name| name == "TOKEN"));
-        assert!(names.iter().all(|name| {
-            let name = name.to_str().unwrap();
-            name == "TOKEN" || INHERITED.contains(&name)
-        }));
     }
 }

@@ -14,11 +14,14 @@ use tokio::{
 };
 
 use super::{
+    adopted::Adopted,
     connection::Connection,
     key::{Alive, ConnectionKey},
     lease::{AcquireError, InUse},
     open::open,
-    state::UpstreamState,
+    process_limit::ProcessPlace,
+    state::{UpstreamState, exit_text},
+    supervised::PipeState,
     watch::start_watching,
 };
 use crate::status::Problem;
@@ -34,6 +37,8 @@ type Opened = Result<Arc<Connection>, Problem>;
 pub(super) struct Pool {
     state: Arc<UpstreamState>,
     slots: Mutex<Slots>,
+    /// Connections to processes of earlier gateways, for their calls alone.
+    pub(super) adopted: Adopted,
     /// Connections that are being closed.
     closing: Mutex<JoinSet<()>>,
 }
@@ -88,7 +93,8 @@ impl Waiting {
 impl Pool {
     pub(super) fn new(state: &Arc<UpstreamState>) -> Arc<Self> {
         let state = Arc::clone(state);
-        Arc::new(Self { state, slots: Mutex::default(), closing: Mutex::default() })
+        let (slots, closing) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { state, slots, adopted: Adopted::default(), closing })
     }
 
     /// Returns the connection of a key, or starts to open one.
@@ -113,6 +119,7 @@ impl Pool {
         if place.is_some() {
             self.make_room(&mut slots)?;
         }
+        let place = place.map(ProcessPlace::occupied);
         let (sender, done) = watch::channel(None);
         let (pool, task_key, alive) = (Arc::downgrade(self), key.clone(), alive.clone());
         let task = tokio::spawn(async move {
@@ -161,9 +168,50 @@ impl Pool {
                 }
                 self.state.opened(connection);
             }
-            Err(problem) => self.state.failed(problem.clone()),
+            Err(problem) => self.state.failed_for(key.principal(), problem.clone()),
         }
         opened
+    }
+
+    /// Starts to watch a connection that was opened.
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        routed: Option<RoutedInputs>,
+    ) {
+        let pool = Arc::downgrade(self);
+        let on_closed = move |connection: &Arc<Connection>, status| {
+            if let Some(pool) = pool.upgrade() {
+                pool.lost(connection, status);
+            }
+        };
+        if let Some(routed) = routed {
+            start_watching(&self.state, connection, routed, on_closed);
+        }
+        self.state.opened(connection);
+    }
+
+    /// Puts a connection that was adopted under its key, unless there is one.
+    pub(super) fn put(&self, connection: &Arc<Connection>) -> bool {
+        let mut slots = self.lock();
+        if known(&mut slots, &connection.key).is_some() {
+            return false;
+        }
+        slots.insert(connection.key.clone(), Slot::Open(Arc::clone(connection)));
+        true
+    }
+
+    pub(super) fn state(&self) -> &Arc<UpstreamState> {
+        &self.state
+    }
+
+    /// Returns the right to use an open connection with this process.
+    pub(super) fn find_process(&self, process: &str) -> Option<InUse> {
+        let is_same = |open: &&Arc<Connection>| {
+            open.is_open() && open.supervised().is_some_and(|supervised| supervised.id() == process)
+        };
+        let slots = self.lock();
+        open_slots(&slots).find(is_same).map(InUse::new).or_else(|| self.adopted.find(is_same))
     }
 
     /// Records that a connection has closed, unless the gateway closed it.
@@ -177,8 +225,25 @@ impl Pool {
             );
             is_same.then(|| slots.remove(&connection.key))
         };
-        if removed.is_some() {
-            self.state.lost(status);
+        let was_adopted = self.adopted.remove(connection);
+        if removed.is_none() && !was_adopted {
+            return;
+        }
+        let error = connection.client.pipe_error();
+        let is_broken = error.is_some();
+        let Some(supervised) = connection.supervised() else {
+            self.state.lost(&exit_text(status), error);
+            // A process whose output is no longer read must end.
+            return self.close_later(Arc::clone(connection));
+        };
+        let state = supervised.state();
+        self.state.lost(&state.exit_text(), error);
+        if is_broken {
+            return self.close_later(Arc::clone(connection));
+        }
+        if let (PipeState::Lost, Some(supervisor)) = (state, &self.state.supervisor) {
+            let (supervisor, id) = (Arc::clone(supervisor), supervised.id().to_owned());
+            self.closing().spawn(async move { supervisor.remove(&id).await });
         }
     }
 
@@ -197,6 +262,7 @@ impl Pool {
                 .collect();
             keys.iter().filter_map(|key| take_open(&mut slots, key)).collect()
         };
+        let unused: Vec<_> = unused.into_iter().chain(self.adopted.take_unused(now)).collect();
         let mut closing = self.closing();
         while closing.try_join_next().is_some() {}
         drop(closing);
@@ -239,7 +305,8 @@ impl Pool {
     }
 
     pub(super) fn open(&self) -> Vec<Arc<Connection>> {
-        open_slots(&self.lock()).cloned().collect()
+        let open: Vec<_> = open_slots(&self.lock()).cloned().collect();
+        open.into_iter().chain(self.adopted.open()).collect()
     }
 
     /// Makes room for one more process of this upstream, or fails with the limit that is reached.
@@ -262,12 +329,15 @@ impl Pool {
             Slot::Open(connection) => Some(connection),
             Slot::Opening(_) => None,
         });
+        let open = open.chain(self.adopted.take_all());
         open.inspect(|connection| connection.retire()).collect()
     }
 
     /// Closes a connection in the background.
     fn close_later(&self, connection: Arc<Connection>) {
-        self.closing().spawn(async move { connection.close().await });
+        let mut closing = self.closing();
+        while closing.try_join_next().is_some() {}
+        closing.spawn(async move { connection.close().await });
     }
 
     fn closing(&self) -> MutexGuard<'_, JoinSet<()>> {

@@ -1,18 +1,22 @@
 //! One upstream at run time: its state and its upstream connections.
 
-use std::{sync::Arc, time::Instant};
-
-use outlive::client::relay::CapabilityClass;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     connection::Connection,
-    key::{Alive, ConnectionKey},
-    lease::{AcquireError, Lease},
+    key::{Alive, CatalogKey, ConnectionKey},
+    lease::{AcquireError, InUse, Lease},
     pool::{Found, Pool},
     process_limit::ProcessLimit,
     state::{UpstreamEvents, UpstreamState},
+    supervisor::Supervisor,
 };
 use crate::{
+    credentials::Credentials,
+    metrics::Meter,
     settings::Upstream,
     status::{Problem, State, UpstreamStatus},
 };
@@ -30,26 +34,40 @@ pub(crate) struct Runtime {
 impl Runtime {
     pub(crate) fn new(
         settings: Upstream,
+        meter: Arc<Meter>,
         events: Arc<dyn UpstreamEvents>,
         limit: &Arc<ProcessLimit>,
+        supervisor: Option<&Arc<Supervisor>>,
+        credentials: &Arc<Credentials>,
     ) -> Self {
-        let state = Arc::new(UpstreamState::new(settings, events, limit));
+        let state = UpstreamState::new(settings, meter, events, limit, supervisor, credentials);
+        let state = Arc::new(state);
         Self { pool: Pool::new(&state), state }
     }
 
-    /// Returns the right to use the connection of a key, which is opened if necessary.
+    /// Returns the right to use the connection of a key, which is opened if necessary. Waits in
+    /// memory if too many calls use it.
     pub(crate) async fn acquire(
         &self,
         key: &ConnectionKey,
         alive: &Alive,
     ) -> Result<Lease, AcquireError> {
+        self.connect(key, alive).await?.lease().await
+    }
+
+    /// Returns the connection of a key, which is opened if necessary.
+    pub(crate) async fn connect(
+        &self,
+        key: &ConnectionKey,
+        alive: &Alive,
+    ) -> Result<InUse, AcquireError> {
         let failed = |problem: Option<Problem>| AcquireError::Problem {
             problem: problem.or_else(|| self.state.problem()).unwrap_or_else(closing),
             retry_after: self.state.wait(),
         };
         for _ in 0..ATTEMPTS {
             match self.pool.find(key, alive) {
-                Ok(Found::Open(used)) => return Lease::new(used).await,
+                Ok(Found::Open(used)) => return Ok(used),
                 Ok(Found::Opening(waiting)) => waiting.done().await.map_err(failed)?,
                 Err(error) => {
                     self.state.full(&error);
@@ -58,6 +76,20 @@ impl Runtime {
             }
         }
         Err(failed(None))
+    }
+
+    /// Returns the supervisor of processes that survive the gateway, if there is one.
+    pub(crate) fn supervisor(&self) -> Option<&Arc<Supervisor>> {
+        self.state.supervisor.as_ref()
+    }
+
+    /// Returns the right to use the connection to a process that an earlier run of a call used, also
+    /// one of an earlier gateway. Returns `None` if the process has ended.
+    pub(crate) async fn resume(&self, process: &str) -> Result<Option<Lease>, AcquireError> {
+        match self.pool.resume(process).await {
+            Some(used) => used.lease().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Stops idle connections, and rejects input requests that waited too long.
@@ -71,6 +103,23 @@ impl Runtime {
             let state = if open.is_empty() { State::Idle } else { State::Ready };
             self.state.set_state(state, None);
         }
+    }
+
+    /// Allows the next attempt to connect at once, as after a login.
+    pub(crate) fn retry_now(&self) {
+        self.state.retry_now();
+        if !matches!(self.state.state(), State::NeedsLogin | State::Refused) {
+            return;
+        }
+        let state = if self.pool.open().is_empty() { State::Idle } else { State::Ready };
+        self.state.set_state(state, None);
+    }
+
+    /// Lets the next call of a principal open another connection, with its current login.
+    pub(crate) fn retire_of(&self, principal: &str) {
+        let open = self.pool.open().into_iter();
+        let own = open.filter(|connection| connection.key.principal() == Some(principal));
+        own.for_each(|connection| connection.retire());
     }
 
     /// Stops the process that is idle longest. Returns whether there is one.
@@ -93,9 +142,22 @@ impl Runtime {
         self.pool.shutdown().await;
     }
 
-    /// Returns an open connection with this capability class.
-    pub(crate) fn open_with(&self, class: CapabilityClass) -> Option<Arc<Connection>> {
-        self.pool.open().into_iter().find(|open| open.class() == class && open.is_open())
+    /// Returns an open connection over which this catalog is read.
+    pub(crate) fn open_with(&self, catalog: &CatalogKey) -> Option<Arc<Connection>> {
+        self.pool.open().into_iter().find(|open| open.catalog() == *catalog && open.is_open())
+    }
+
+    /// Returns the open connections whose lists must be read again, because the upstream does not
+    /// notify of changes.
+    pub(crate) fn take_unlisted(&self, now: Instant, interval: Duration) -> Vec<Arc<Connection>> {
+        let open = self.pool.open().into_iter();
+        open.filter(|open| open.is_open() && open.takes_relist(now, interval)).collect()
+    }
+
+    /// Returns the open connections of an owner.
+    pub(crate) fn open_of(&self, key: &ConnectionKey) -> Vec<Arc<Connection>> {
+        let open = self.pool.open().into_iter();
+        open.filter(|open| open.is_open() && open.key.is_of_same_owner(key)).collect()
     }
 
     /// Returns the status, without the numbers of the catalog.

@@ -1,6 +1,7 @@
 //! The state of one upstream: settings, status and counters, without its connections.
 
 use std::{
+    collections::HashMap,
     fmt,
     process::ExitStatus,
     sync::{
@@ -10,20 +11,29 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use outlive::client::{Error, transport::VersionCache};
+use outlive::client::{
+    Error,
+    transport::{TransportError, VersionCache},
+};
 
 use super::{
     connection::Connection,
     lease::AcquireError,
     process_limit::{ProcessLimit, ProcessPlace},
     stderr::StderrLines,
+    supervisor::Supervisor,
 };
 use crate::{
     backoff::Backoff,
+    credentials::{self, Credentials},
     excerpt::excerpt,
-    settings::{Endpoint, Upstream},
+    metrics::Meter,
+    settings::{Credential, Endpoint, Upstream},
     status::{Problem, State, UpstreamStatus},
 };
+
+/// Principals whose problems are remembered. They are found again when they are forgotten.
+const MAX_OF_PRINCIPALS: usize = 1_024;
 
 /// Events of an upstream, for the gateway.
 pub(crate) trait UpstreamEvents: Send + Sync {
@@ -48,11 +58,17 @@ pub(crate) struct UpstreamState {
     settings: RwLock<Arc<Upstream>>,
     pub(super) events: Arc<dyn UpstreamEvents>,
     limit: Arc<ProcessLimit>,
+    /// Present if processes survive the gateway.
+    pub(super) supervisor: Option<Arc<Supervisor>>,
     pub(super) versions: VersionCache,
+    pub(super) credentials: Arc<Credentials>,
     status: Mutex<StatusCell>,
+    /// Problems that concern one principal, by its key.
+    of_principals: Mutex<HashMap<Arc<str>, Problem>>,
     lines: StderrLines,
     calls: AtomicU64,
     failed_calls: AtomicU64,
+    meter: Arc<Meter>,
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +92,11 @@ impl fmt::Debug for UpstreamState {
 impl UpstreamState {
     pub(super) fn new(
         settings: Upstream,
+        meter: Arc<Meter>,
         events: Arc<dyn UpstreamEvents>,
         limit: &Arc<ProcessLimit>,
+        supervisor: Option<&Arc<Supervisor>>,
+        credentials: &Arc<Credentials>,
     ) -> Self {
         let mut status = StatusCell { since: unix_millis(), ..StatusCell::default() };
         if let Endpoint::Misconfigured(reason) = &settings.endpoint {
@@ -90,12 +109,21 @@ impl UpstreamState {
             settings: RwLock::new(Arc::new(settings)),
             events,
             limit: Arc::clone(limit),
+            supervisor: supervisor.cloned(),
             versions: VersionCache::default(),
+            credentials: Arc::clone(credentials),
             status: Mutex::new(status),
+            of_principals: Mutex::default(),
             lines: StderrLines::default(),
             calls: AtomicU64::new(0),
             failed_calls: AtomicU64::new(0),
+            meter,
         }
+    }
+
+    /// Returns the counters for metrics.
+    pub(crate) fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     pub(crate) fn settings(&self) -> Arc<Upstream> {
@@ -125,6 +153,11 @@ impl UpstreamState {
         }
     }
 
+    /// Takes a place for a process that runs already.
+    pub(super) fn place_of_survivor(&self) -> ProcessPlace {
+        self.limit.enter_anyway()
+    }
+
     /// Takes a place for a process. Stops an idle process if all places are in use.
     pub(super) fn process_place(&self) -> Result<ProcessPlace, AcquireError> {
         if let Some(place) = self.limit.enter() {
@@ -148,14 +181,20 @@ impl UpstreamState {
 
     /// Records that a connection was opened.
     pub(super) fn opened(&self, connection: &Arc<Connection>) {
+        self.meter.started();
+        self.recovered_for(connection.key.principal());
         self.set_state(State::Ready, None);
         self.events.connected(self, connection);
     }
 
-    /// Records that the process of a connection has exited, or that its pipe broke.
-    pub(super) fn lost(&self, status: Option<ExitStatus>) {
-        let how = exit_text(status);
-        self.status().last_exit = Some(how.clone());
+    /// Records that the process of a connection has exited, or that its pipe broke. `error` is the
+    /// reason if the gateway closed the pipe itself.
+    pub(super) fn lost(&self, how: &str, error: Option<TransportError>) {
+        self.meter.exited();
+        if let Some(error) = error {
+            return self.failed(Problem::of_error(&Error::Transport(error)));
+        }
+        self.status().last_exit = Some(how.to_owned());
         let reason = match self.lines.last() {
             Some(line) => format!("it {how}; its last line was: {line}"),
             None => format!("it {how}"),
@@ -166,6 +205,9 @@ impl UpstreamState {
     /// Returns the problem that an error of a connection describes, with the last line of the
     /// process if it exited.
     pub(crate) fn problem_of(&self, error: &Error) -> Problem {
+        if let Some(problem) = credentials::problem_of(&self.settings(), error) {
+            return problem;
+        }
         let problem = Problem::of_error(error);
         let is_lost = matches!(error, Error::Transport(_)) && self.settings().is_command();
         match self.lines.last() {
@@ -179,19 +221,56 @@ impl UpstreamState {
         }
     }
 
-    /// Records a failure, after which the next attempt waits.
+    /// Records a failure, after which the next attempt waits. A missing login is checked again at
+    /// once, because the check needs only the store.
     pub(crate) fn failed(&self, problem: Problem) {
-        let delay = self.status().backoff.failed(Instant::now());
-        let name = Arc::clone(&self.settings().name);
-        tracing::warn!(upstream = &*name, state = %problem.state, reason = problem.reason, "upstream failed");
-        let next =
-            unix_millis().saturating_add(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        let is_login = problem.state == State::NeedsLogin
+            && matches!(self.settings().credential, Credential::OAuth(_));
+        let is_known = self.problem().as_ref() == Some(&problem);
+        if !(is_login && is_known) {
+            let name = Arc::clone(&self.settings().name);
+            tracing::warn!(upstream = &*name, state = %problem.state, reason = problem.reason, "upstream failed");
+        }
         {
             let mut status = self.status();
+            let delay = (!is_login).then(|| status.backoff.failed(Instant::now()));
             status.last_error = Some(problem.reason.clone());
-            status.next_attempt = Some(next);
+            status.next_attempt = delay.map(|delay| {
+                let delay = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+                unix_millis().saturating_add(delay)
+            });
         }
         self.set_state(problem.state, Some(problem));
+    }
+
+    /// Records a failure of a connection. One that concerns only a principal has no effect on
+    /// others.
+    pub(crate) fn failed_for(&self, principal: Option<&str>, problem: Problem) {
+        if !problem.is_of_principal {
+            return self.failed(problem);
+        }
+        if self.state() == State::Starting {
+            self.set_state(State::Idle, None);
+        }
+        let Some(principal) = principal else { return };
+        let mut known = self.of_principals();
+        if known.len() >= MAX_OF_PRINCIPALS {
+            known.clear();
+        }
+        known.insert(principal.into(), problem);
+    }
+
+    /// Records that the upstream works again for a principal.
+    pub(crate) fn recovered_for(&self, principal: Option<&str>) {
+        if let Some(principal) = principal {
+            self.of_principals().remove(principal);
+        }
+    }
+
+    /// Returns the problem of the upstream, or that of a principal there.
+    pub(crate) fn problem_for(&self, principal: &str) -> Option<Problem> {
+        let own = || self.of_principals().get(principal).cloned();
+        self.problem().or_else(own)
     }
 
     /// Records that the upstream works again.
@@ -264,7 +343,7 @@ impl UpstreamState {
             since: status.since,
             reason: status.problem.as_ref().map(|problem| problem.reason.clone()),
             next_attempt: status.next_attempt.filter(|next| *next > unix_millis()),
-            remedy: status.problem.as_ref().map(|problem| problem.remedy.to_owned()),
+            remedy: status.problem.as_ref().map(|problem| problem.remedy.to_string()),
             calls: self.calls.load(Ordering::Relaxed),
             failed_calls: self.failed_calls.load(Ordering::Relaxed),
             last_error: status.last_error.clone(),
@@ -278,12 +357,17 @@ impl UpstreamState {
         self.status().state
     }
 
+    fn of_principals(&self) -> MutexGuard<'_, HashMap<Arc<str>, Problem>> {
+        self.of_principals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn status(&self) -> MutexGuard<'_, StatusCell> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn exit_text(status: Option<ExitStatus>) -> String {
+/// Describes how a process that the gateway started itself has exited.
+pub(super) fn exit_text(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) => match status.code() {
             Some(code) => format!("exited with code {code}"),

@@ -68,10 +68,13 @@ fn handle(
     notification: ServerNotification,
 ) {
     match notification {
+        ServerNotification::Reconnected => {
+            restore_log_level(connection);
+            state.events.lists_changed(state, connection);
+        }
         ServerNotification::ToolsChanged
         | ServerNotification::PromptsChanged
-        | ServerNotification::ResourcesChanged
-        | ServerNotification::Reconnected => state.events.lists_changed(state, connection),
+        | ServerNotification::ResourcesChanged => state.events.lists_changed(state, connection),
         ServerNotification::ResourceUpdated(uri) => {
             state.events.resource_updated(state, connection, &uri);
         }
@@ -86,6 +89,18 @@ fn handle(
     }
 }
 
+/// Sets the log level again in a new session of the upstream.
+fn restore_log_level(connection: &Arc<Connection>) {
+    if let Some(level) = connection.forget_log_level() {
+        let of = Arc::downgrade(connection);
+        connection.spawn(async move {
+            if let Some(connection) = of.upgrade() {
+                connection.raise_log_level(level).await;
+            }
+        });
+    }
+}
+
 /// Listens for changes of the lists, where the protocol version needs a request for that.
 async fn listen(state: Weak<UpstreamState>, connection: Weak<Connection>, client: Client) {
     // Legacy servers notify all clients.
@@ -93,12 +108,16 @@ async fn listen(state: Weak<UpstreamState>, connection: Weak<Connection>, client
         return;
     }
     let filter = ListenFilter::new().tools().prompts().resources();
-    // An upstream without subscriptions is listed again when its `ttlMs` has passed.
-    let Ok(mut subscription) = client.listen(filter).await else { return };
-    while let Some(notification) = subscription.next().await {
-        let (Some(state), Some(connection)) = (state.upgrade(), connection.upgrade()) else {
-            return;
-        };
-        handle(&state, &connection, notification);
+    if let Ok(mut subscription) = client.listen(filter).await {
+        while let Some(notification) = subscription.next().await {
+            let (Some(state), Some(connection)) = (state.upgrade(), connection.upgrade()) else {
+                return;
+            };
+            handle(&state, &connection, notification);
+        }
+    }
+    // An upstream without subscriptions is listed again from time to time, while a client listens.
+    if let Some(connection) = connection.upgrade() {
+        connection.set_unwatched();
     }
 }

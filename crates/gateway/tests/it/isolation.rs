@@ -12,7 +12,7 @@ use outlive::{
 use outlive_gateway::Isolation;
 use serde_json::json;
 
-use crate::support::{Served, process, text};
+use crate::support::{Served, eventually, process, text};
 
 /// Colors that the users of both tokens choose.
 const COLORS: [&str; 2] = ["red", "blue"];
@@ -79,5 +79,25 @@ async fn concurrent_input_requests_of_two_principals_never_cross() {
             assert_eq!(text(&result.unwrap()), format!("painted \"{color}\""));
         }
     }
+    served.gateway.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_has_a_process_of_its_own_that_stops_with_the_session() {
+    let child = process("child", "serves", None).isolation(Isolation::Session);
+    let served = Served::new([child]);
+    let (serving, ada, bob) = two_clients(&served).await;
+    let builder = Client::builder("test", "1").token("token-of-ada-0123456789");
+    let builder = builder.protocol_version(Version::V2025_06_18);
+    let second = builder.connect(serving.url().as_str()).await.unwrap();
+    let pids = [pid(&ada).await, pid(&bob).await, pid(&second).await];
+    assert!(pids[0] != pids[1] && pids[0] != pids[2] && pids[1] != pids[2], "{pids:?}");
+    assert_eq!(pid(&second).await, pids[2]);
+    second.close().await;
+    eventually("the stop of one process", async || {
+        served.gateway.status().upstreams[0].processes == 2
+    })
+    .await;
+    assert_eq!([pid(&ada).await, pid(&bob).await], pids[..2]);
     served.gateway.shutdown().await;
 }

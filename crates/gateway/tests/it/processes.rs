@@ -118,3 +118,77 @@ async fn shutdown_ends_all_processes() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_are_not_messages_close_the_connection_and_fail_its_calls() {
+    let raw = process("raw", "raw", None).protocol_version(Version::V2025_06_18);
+    let served = Served::new([raw, process("child", "serves", None)]);
+    let client = served.client(Version::V2025_06_18).await;
+    let call = client.call_tool("raw__noise", json!({}));
+    let result = tokio::time::timeout(Duration::from_secs(20), call).await.unwrap().unwrap();
+    assert_eq!(result.is_error, Some(true));
+    let shown = text(&result);
+    assert!(shown.contains("upstream `raw`") && shown.contains("100 lines in a row"), "{shown}");
+    eventually("the state", async || {
+        let status = served.gateway.status();
+        let reason = status.upstreams[0].reason.clone().unwrap_or_default();
+        status.upstreams[0].state == State::Failing
+            && status.upstreams[0].processes == 0
+            && reason.contains("100 lines in a row")
+    })
+    .await;
+    let result = client.call_tool("child__echo", json!({"a": 1})).await.unwrap();
+    assert_eq!(text(&result), r#"{"a":1}"#);
+    served.gateway.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_line_above_the_limit_fails_only_its_call_with_its_size() {
+    let raw = process("raw", "raw", None).protocol_version(Version::V2025_06_18).max_result(10_000);
+    let served = Served::new([raw]);
+    let client = served.client(Version::V2025_06_18).await;
+    let call = client.call_tool("raw__large", json!({"bytes": 1_000_000}));
+    let result = tokio::time::timeout(Duration::from_secs(20), call).await.unwrap().unwrap();
+    let shown = text(&result);
+    assert!(shown.contains("upstream `raw`") && shown.contains("`max_result`"), "{shown}");
+    assert!(shown.contains("it has 10000"), "the size is named: {shown}");
+    let small = client.call_tool("raw__large", json!({"bytes": 10})).await.unwrap();
+    assert_eq!(text(&small), "xxxxxxxxxx");
+    let status = served.gateway.status();
+    assert_eq!((status.upstreams[0].state, status.upstreams[0].processes), (State::Ready, 1));
+    assert!(status.upstreams[0].last_error.as_ref().unwrap().contains("`max_result`"));
+    served.gateway.shutdown().await;
+}
+
+/// Returns the resident memory of this process in bytes, where the system tells.
+fn memory() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    text.split(' ').nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endless_line_is_read_in_bounded_memory_until_the_connection_is_closed() {
+    let raw =
+        process("raw", "raw", None).protocol_version(Version::V2025_06_18).max_result(1 << 20);
+    let served = Served::new([raw, process("child", "serves", None)]);
+    let client = served.client(Version::V2025_06_18).await;
+    client.call_tool("child__echo", json!({})).await.unwrap();
+    client.call_tool("raw__large", json!({"bytes": 1})).await.unwrap();
+    let before = memory();
+    let call = client.call_tool("raw__endless", json!({}));
+    let result = tokio::time::timeout(Duration::from_secs(60), call).await.unwrap().unwrap();
+    let shown = text(&result);
+    assert!(shown.contains("upstream `raw`") && shown.contains("`max_result`"), "{shown}");
+    if let (Some(before), Some(after)) = (before, memory()) {
+        let grown = after.saturating_sub(before);
+        assert!(grown < 24 << 20, "{grown} bytes for a line of more than 64 MiB");
+    }
+    eventually("the state", async || {
+        let status = served.gateway.status();
+        status.upstreams[0].state == State::Failing && status.upstreams[0].processes == 0
+    })
+    .await;
+    let result = client.call_tool("child__echo", json!({"a": 1})).await.unwrap();
+    assert_eq!(text(&result), r#"{"a":1}"#);
+    served.gateway.shutdown().await;
+}

@@ -91,3 +91,16 @@ async fn prompts_and_their_completion_work_in_every_version() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn completion_of_an_upstream_without_it_has_no_suggestions() {
+    let greet = |Args(named): Args<Named>| async move { format!("Greet {}", named.name) };
+    let server = Server::builder("up", "1").prompt(Prompt::new("greet", greet)).build().unwrap();
+    let upstream = HttpUpstream::serve(server).await;
+    for upstream_version in VERSIONS {
+        let served = Served::new([upstream.settings("up").protocol_version(upstream_version)]);
+        let client = served.client(Version::V2025_06_18).await;
+        let completed = client.complete_prompt("up__greet", "name", "A").await.unwrap();
+        assert!(completed.values.is_empty(), "{upstream_version}");
+    }
+}

@@ -111,3 +111,59 @@ async fn status_file_has_the_state_of_each_upstream() {
     gateway.shutdown().await;
     assert!(GatewayStatus::read(&path).unwrap().is_none());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_limit_of_a_tool_may_exceed_that_of_its_upstream() {
+    let large = ToolSettings::new().max_result(200_000);
+    let child = process("child", "serves", None).max_result(1_000).tool("echo", large);
+    let served = Served::new([child]);
+    let client = served.client(Version::V2025_06_18).await;
+    let sent = "x".repeat(150_000);
+    let result = client.call_tool("child__echo", json!({"text": sent})).await.unwrap();
+    assert_eq!(text(&result).len(), 150_000 + r#"{"text":""}"#.len());
+    served.gateway.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_during_any_number_of_reloads_never_fails() {
+    let counter = Counter::default();
+    let upstream = HttpUpstream::serve(named_server(&["one"], &counter)).await;
+    let settings = |number: usize| {
+        // Every second change needs new connections.
+        let child = process("child", "serves", None).env("CHANGED", (number / 2).to_string());
+        let up = upstream.settings("up").max_concurrent(8 + number / 2);
+        vec![child.idle_stop(Duration::from_secs(600 + number as u64)), up]
+    };
+    let served = Arc::new(Served::new(settings(0)));
+    let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut callers = tokio::task::JoinSet::new();
+    for (version, tool) in [
+        (Version::V2025_06_18, "child__echo"),
+        (Version::V2026_07_28, "child__echo"),
+        (Version::V2025_06_18, "up__one"),
+        (Version::V2026_07_28, "up__one"),
+    ] {
+        let (served, ended) = (Arc::clone(&served), Arc::clone(&ended));
+        callers.spawn(async move {
+            let client = served.client(version).await;
+            let mut calls = 0;
+            while !ended.load(std::sync::atomic::Ordering::SeqCst) {
+                let result = client.call_tool(tool, json!({})).await;
+                let result = result.unwrap_or_else(|error| panic!("{tool} {version}: {error}"));
+                assert_ne!(result.is_error, Some(true), "{tool} {version}: {}", text(&result));
+                calls += 1;
+            }
+            calls
+        });
+    }
+    for number in 1..=20 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        served.gateway.reload(GatewaySettings::new(), settings(number)).unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    ended.store(true, std::sync::atomic::Ordering::SeqCst);
+    while let Some(calls) = callers.join_next().await {
+        assert!(calls.unwrap() > 0);
+    }
+    served.gateway.shutdown().await;
+}

@@ -1,5 +1,8 @@
 //! Upstreams, gateways and clients for the tests.
 
+mod gate;
+mod restart;
+
 use std::{
     path::PathBuf,
     sync::{
@@ -18,12 +21,14 @@ use outlive::{
         Server, Tool,
         hosts::Hosts,
         http::{HttpConfig, HttpServer},
-        tasks::TaskConfig,
+        tasks::{EngineConfig, TaskConfig},
     },
     store::MemoryStore,
     wire::{CallToolResult, ContentBlock},
 };
-use outlive_gateway::{Gateway, GatewaySettings, Upstream};
+use outlive_gateway::{Gateway, GatewayBuilder, GatewaySettings, Supervision, Upstream};
+
+pub(crate) use self::{gate::Gate, restart::Restartable};
 
 /// All protocol versions.
 pub(crate) const VERSIONS: [Version; 5] = [
@@ -110,6 +115,16 @@ impl Served {
         Self::build(store, tasks, GatewaySettings::new(), upstreams)
     }
 
+    /// Serves upstreams whose processes survive the gateway.
+    pub(crate) fn supervised(upstreams: impl IntoIterator<Item = Upstream>) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let tasks = TaskConfig::people(Arc::clone(&store) as _);
+        let folder = executions_file().with_extension("pipes");
+        let supervision = Supervision::new(folder, Arc::clone(&store) as _).program(child());
+        let builder = Gateway::builder().supervision(supervision);
+        Self::build_with(builder, store, tasks, GatewaySettings::new(), upstreams)
+    }
+
     /// Serves with a store that another gateway may have used.
     pub(crate) fn on(
         store: Arc<MemoryStore>,
@@ -120,18 +135,38 @@ impl Served {
         Self::build(store, tasks, settings, upstreams)
     }
 
+    /// Serves with other limits of the task engine.
+    pub(crate) fn with_engine(
+        store: Arc<MemoryStore>,
+        engine: impl FnOnce(&mut EngineConfig),
+        upstreams: impl IntoIterator<Item = Upstream>,
+    ) -> Self {
+        let tasks = TaskConfig::people(Arc::clone(&store) as _).engine(engine);
+        Self::build(store, tasks, GatewaySettings::new(), upstreams)
+    }
+
     fn build(
         store: Arc<MemoryStore>,
         tasks: TaskConfig,
         settings: GatewaySettings,
         upstreams: impl IntoIterator<Item = Upstream>,
     ) -> Self {
-        let mut builder = Gateway::builder().settings(settings).store(store);
+        Self::build_with(Gateway::builder(), store, tasks, settings, upstreams)
+    }
+
+    fn build_with(
+        builder: GatewayBuilder,
+        store: Arc<MemoryStore>,
+        tasks: TaskConfig,
+        settings: GatewaySettings,
+        upstreams: impl IntoIterator<Item = Upstream>,
+    ) -> Self {
+        let mut builder = builder.settings(settings).store(store);
         for upstream in upstreams {
             builder = builder.upstream(upstream);
         }
         let gateway = builder.build().unwrap();
-        let server = Server::builder("gateway", "1.0.0").tasks(tasks);
+        let server = Server::builder("gateway", "1.0.0").logging(true).tasks(tasks);
         let server = gateway.attach(server).build().unwrap();
         gateway.start(&server);
         Self { gateway, server }
@@ -190,6 +225,36 @@ pub(crate) fn text(result: &CallToolResult) -> String {
     match result.content.first() {
         Some(ContentBlock::Text(text)) => text.text.clone(),
         other => panic!("no text: {other:?}"),
+    }
+}
+
+/// Returns the lines of a file, which may not exist yet.
+pub(crate) fn lines(file: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Tools wait at it until the test lets them pass, one execution at a time.
+#[derive(Clone, Default)]
+pub(crate) struct Turnstile(Arc<tokio::sync::Notify>, pub(crate) Counter);
+
+impl Turnstile {
+    /// Returns a tool that waits until it may pass, and counts its executions.
+    pub(crate) fn tool(&self, name: &str) -> Tool {
+        let gate = self.clone();
+        Tool::new(name, move || {
+            let gate = gate.clone();
+            async move {
+                gate.1.add();
+                gate.0.notified().await;
+                "opened"
+            }
+        })
+    }
+
+    /// Lets one execution end, now or when it waits.
+    pub(crate) fn open(&self) {
+        self.0.notify_one();
     }
 }
 
