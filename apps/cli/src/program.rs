@@ -44,14 +44,6 @@ pub(super) enum Command {
     Man(Man),
 }
 
-/// Supervises one command. `outlive serve` starts this process.
-#[derive(Parser)]
-#[command(name = outlive_jobs::SUPERVISE)]
-pub(super) struct Supervise {
-    /// Folder of the job.
-    job: PathBuf,
-}
-
 /// Prints a completion script for a shell.
 #[derive(clap::Args)]
 #[command(
@@ -72,12 +64,12 @@ pub(super) struct Man {
 /// Parses the command line, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     // An internal command: it appears neither in the help nor in completions.
-    let ran = match env::args_os().nth(1).is_some_and(|word| word == outlive_jobs::SUPERVISE) {
-        true => supervise(&Supervise::parse_from(env::args_os().skip(1))),
-        false => match parsed() {
-            Ok(program) => run(program.command),
-            Err(error) => misread(&error),
-        },
+    if let Some(code) = outlive_jobs::supervise_if_asked() {
+        return code;
+    }
+    let ran = match parsed() {
+        Ok(program) => run(program.command),
+        Err(error) => misread(&error),
     };
     match ran {
         Ok(code) => code,
@@ -91,11 +83,6 @@ fn parsed() -> Result<Program, clap::Error> {
         command.display_name("outlive").mut_subcommands(named)
     }
     Program::from_arg_matches(&named(Program::command()).try_get_matches()?)
-}
-
-pub(super) fn supervise(args: &Supervise) -> Result<ExitCode> {
-    outlive_jobs::supervise(&args.job)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Reports an invalid command line. `--help` and `--version` exit with success.

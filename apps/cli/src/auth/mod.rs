@@ -1,10 +1,12 @@
 //! Authentication: `outlive login`, `outlive logout`, `outlive whoami`, and the tokens that other
 //! commands send.
 //!
-//! - `credentials`: the stored logins and their location.
+//! - `credentials`: the stored logins and their location. `at_upstream`: logins of a server at its
+//!   upstreams, which are in the server's store.
 //! - `person`: the interactive login. `browser`: the browser for it, if there is one.
 
 mod address;
+mod at_upstream;
 mod browser;
 mod credentials;
 mod login;
@@ -13,6 +15,7 @@ mod person;
 mod whoami;
 
 use address::address;
+use at_upstream::AtUpstream;
 pub(crate) use browser::Browser;
 pub(crate) use credentials::{Credentials, trouble};
 pub(crate) use login::{Args as LoginArgs, run as login};

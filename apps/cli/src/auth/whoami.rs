@@ -8,7 +8,7 @@ use std::{
 use outlive::auth::client::{CredentialLocation, LoginInfo};
 use serde_json::{Value, json};
 
-use super::{Credentials, address, trouble};
+use super::{AtUpstream, Credentials, address, trouble};
 use crate::{
     call::screen::{Screen, shown},
     error::{CliError, Kind, Result},
@@ -19,14 +19,17 @@ use crate::{
 /// Shows the servers you are logged in to, and the scopes.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  outlive whoami\n  outlive whoami https://example.com/mcp --json"
+    after_help = "Examples:\n  outlive whoami\n  outlive whoami https://example.com/mcp --json\n  outlive whoami --upstream linear"
 )]
 pub(crate) struct Args {
     /// URL of a server [default: all servers with a login]
+    #[arg(conflicts_with = "upstream")]
     url: Option<String>,
     /// Prints JSON
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    at: AtUpstream,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -34,7 +37,20 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn whoami(args: Args) -> Result<ExitCode> {
-    let (screen, credentials) = (Screen::new(), Credentials::open()?);
+    let screen = Screen::new();
+    if let Some(name) = &args.at.upstream {
+        let (upstream, client) = args.at.open(name).await?;
+        let logged_in = client.build().login_info().await.map_err(|error| trouble(&error))?;
+        let logged_in = logged_in.ok_or_else(|| {
+            let what = format!("the server is not logged in at `{name}`");
+            let remedy = format!("run `outlive login --upstream {name}`");
+            CliError::new(Kind::Failed, what).remedy(remedy)
+        })?;
+        let found = Shown::at_upstream(&upstream.url, &logged_in);
+        screen.data(&if args.json { found.json().to_string() } else { found.text() });
+        return Ok(ExitCode::SUCCESS);
+    }
+    let credentials = Credentials::open()?;
     if let Some(url) = &args.url {
         address(url)?;
         let Some(logged_in) = look(&credentials, url).await? else {
@@ -78,6 +94,8 @@ pub(super) struct Shown<'a> {
     server: &'a str,
     login: &'a LoginInfo,
     kept_in: Option<CredentialLocation>,
+    /// Whether the login is in the store of a server.
+    is_in_store: bool,
 }
 
 impl<'a> Shown<'a> {
@@ -86,7 +104,12 @@ impl<'a> Shown<'a> {
         login: &'a LoginInfo,
         kept_in: Option<CredentialLocation>,
     ) -> Self {
-        Self { server, login, kept_in }
+        Self { server, login, kept_in, is_in_store: false }
+    }
+
+    /// Creates the login of a server at an upstream.
+    pub(super) fn at_upstream(server: &'a str, login: &'a LoginInfo) -> Self {
+        Self { server, login, kept_in: None, is_in_store: true }
     }
 
     fn expires(&self) -> Option<u64> {
@@ -103,12 +126,19 @@ impl<'a> Shown<'a> {
             "expires": self.expires().map(stamp),
             "renewable": login.renewable,
             "boundToKey": login.bound,
-            "storedIn": self.kept_in.as_ref().map(|kept| match kept {
-                CredentialLocation::System { name, file, .. } => json!({"keyring": name, "file": file}),
-                CredentialLocation::File { file, .. } => json!({"file": file}),
-                _ => Value::Null,
-            }),
+            "storedIn": self.stored_in(),
         })
+    }
+
+    fn stored_in(&self) -> Value {
+        match &self.kept_in {
+            Some(CredentialLocation::System { name, file, .. }) => {
+                json!({"keyring": name, "file": file})
+            }
+            Some(CredentialLocation::File { file, .. }) => json!({"file": file}),
+            None if self.is_in_store => json!("store of the server"),
+            _ => Value::Null,
+        }
     }
 
     fn kept(&self) -> String {
@@ -119,6 +149,7 @@ impl<'a> Shown<'a> {
             Some(CredentialLocation::File { file, .. }) => {
                 format!("in {}, which only you can read", file.display())
             }
+            _ if self.is_in_store => "in the store of the server, sealed with its key".to_owned(),
             _ => "nowhere".to_owned(),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 const AUTH: &str = "auth";
 
 pub(super) async fn check(auth: &AuthConfig) -> Vec<Finding> {
-    let (server, proxy) = match auth.servers("outlive", Arc::new(MemoryStore::new()), None) {
+    let (server, proxy) = match auth.servers("outlive", Arc::new(MemoryStore::new()), None, None) {
         Ok(servers) => servers,
         Err(trouble) => {
             let remedy = trouble.next_step().unwrap_or("correct [auth]").to_owned();

@@ -43,7 +43,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             findings.extend(auth::check(auth).await);
         }
         if let Some((file, Ok(config))) = &plan.file {
-            findings.extend(upstreams::check(config, file).await);
+            findings.extend(upstreams::check(config, file, &plan.place()).await);
         }
         Ok(findings)
     }))?);

@@ -5,7 +5,10 @@ use crate::{
     checks::{self, Check},
     error::Result,
     paths,
-    serve::config::{self, Config, Mistakes},
+    serve::{
+        ServerPlace,
+        config::{self, Config, Mistakes},
+    },
 };
 use std::path::PathBuf;
 
@@ -59,6 +62,11 @@ impl Plan {
     /// Returns the configuration, if the file is valid.
     pub(super) fn config(&self) -> Option<&Config> {
         self.file.as_ref().and_then(|(_, config)| config.as_ref().ok())
+    }
+
+    /// Returns the place of the server's logins at upstreams.
+    pub(super) fn place(&self) -> ServerPlace {
+        ServerPlace { data_dir: Some(self.data.clone()), store: self.store.clone() }
     }
 
     /// Checks whether other machines can reach the server without a token.

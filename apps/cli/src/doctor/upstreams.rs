@@ -5,17 +5,17 @@ use std::path::Path;
 use super::Finding;
 use crate::{
     print,
-    serve::config::Config,
+    serve::{ServerPlace, config::Config},
     upstreams::{Checked, connect},
 };
 
 const UPSTREAM: &str = "upstream";
 
-pub(super) async fn check(config: &Config, file: &Path) -> Vec<Finding> {
+pub(super) async fn check(config: &Config, file: &Path, place: &ServerPlace) -> Vec<Finding> {
     if config.upstreams.is_empty() {
         return Vec::new();
     }
-    match connect(config, Some(file), None).await {
+    match connect(config, file, None, place).await {
         Ok(checked) => checked.iter().map(finding).collect(),
         Err(error) => {
             let remedy = error.next_step().unwrap_or("correct the file").to_owned();

@@ -19,7 +19,10 @@ use outlive::server::{
 };
 use tokio::{sync::Mutex, time::timeout};
 
-use super::config::{ServerConfig, is_loopback};
+use super::{
+    config::{ServerConfig, is_loopback},
+    upstreams::Upstreams,
+};
 use crate::error::{CliError, Result};
 
 /// Maximum time for the store to respond before the server counts as not ready.
@@ -63,12 +66,14 @@ impl Remembered {
 #[derive(Clone)]
 pub(super) struct Numbers {
     server: Server,
+    upstreams: Upstreams,
     remembered: Arc<Remembered>,
 }
 
 impl Numbers {
-    pub(super) fn new(server: &Server) -> Self {
-        Self { server: server.clone(), remembered: Arc::new(Remembered::new(METRICS_TTL)) }
+    pub(super) fn new(server: &Server, upstreams: &Upstreams) -> Self {
+        let (server, upstreams) = (server.clone(), upstreams.clone());
+        Self { server, upstreams, remembered: Arc::new(Remembered::new(METRICS_TTL)) }
     }
 
     /// Returns the metrics in the text format of Prometheus.
@@ -76,7 +81,8 @@ impl Numbers {
         let make = || async {
             // If the store does not respond, its metrics are missing and the others are still
             // there.
-            (StatusCode::OK, self.server.metrics().await.to_string())
+            let server = self.server.metrics().await;
+            (StatusCode::OK, format!("{server}{}", self.upstreams.metrics()))
         };
         self.remembered.get(make).await.1
     }

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::serve::{
     banner::Hello,
+    callers::Callers,
     command_pool::Runner,
     config::{Config, ServerConfig, TasksConfig},
-    host_liveness::Host,
+    host_liveness::{Host, orphan_after},
     notify::add_receivers,
     pages::Numbers,
     tools::Tools,
@@ -33,6 +34,7 @@ use outlive::{
     },
     store::{KeyValueStore, PeopleStore, Store},
 };
+use outlive_gateway::Supervision;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -82,10 +84,17 @@ pub(super) async fn serve(args: Args) -> Result<()> {
     let runner = Arc::new(runner);
     let hello = Hello::new(&config, file.as_deref(), &data, &url);
     let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
+    // On standard input, the caller is the user of this process.
+    let callers = match args.stdio {
+        true => None,
+        false => Callers::new(&config, Arc::clone(&store))?,
+    };
     let surroundings = Surroundings {
         store: Arc::clone(&people) as Arc<dyn KeyValueStore>,
         data: data.clone(),
+        supervision: supervision(&data, &host, &store, shared.is_some(), replica_timeout),
         is_http: !args.stdio,
+        callers: callers.as_ref(),
     };
     let upstreams = Upstreams::new(&config, file.as_deref(), &args.upstream, surroundings)?;
     let built =
@@ -105,12 +114,40 @@ pub(super) async fn serve(args: Args) -> Result<()> {
         hello.on_stdio();
         built.serve_stdio().await.map_err(|error| CliError::new(Kind::Failed, error))?;
     } else {
-        serve_http(&config, built, store, &hello, args.json).await?;
+        serve_http(&config, (built, &upstreams), callers, &hello, args.json).await?;
     }
     upstreams.shutdown().await;
     runner.settled().await;
     banner::goodbye(&runner);
     Ok(())
+}
+
+/// Returns how processes of upstreams survive the server. If machines share the store, they end before
+/// another machine considers them lost, as commands do.
+fn supervision(
+    data: &Path,
+    host: &Host,
+    store: &Arc<dyn Store>,
+    is_shared: bool,
+    replica_timeout: Duration,
+) -> Supervision {
+    let machines = is_shared.then(|| Arc::clone(store));
+    let supervision = Supervision::new(data.join("pipes"), Arc::clone(store) as _).machine(
+        host.id(),
+        move |machine| {
+            let store = machines.clone();
+            async move {
+                match store {
+                    Some(store) => Host::is_alive(&*store, &machine).await,
+                    None => false,
+                }
+            }
+        },
+    );
+    match is_shared {
+        true => supervision.orphan_timeout(orphan_after(replica_timeout)),
+        false => supervision,
+    }
 }
 
 /// Builds the server with its tools.
@@ -144,14 +181,14 @@ fn build(
 /// Serves HTTP until the server is stopped.
 async fn serve_http(
     config: &Config,
-    built: Server,
-    store: Arc<dyn Store>,
+    (built, upstreams): (Server, &Upstreams),
+    callers: Option<Callers>,
     hello: &Hello,
     json: bool,
 ) -> Result<()> {
     let server = &config.server;
-    let numbers = Numbers::new(&built);
-    let http = http(config, store)?;
+    let numbers = Numbers::new(&built, upstreams);
+    let http = http(config, callers)?;
     let http = pages::add(http, server, &built, &numbers)?;
     let (http, console) = console::add(http, config, &built)?;
     let _metrics = match &server.metrics_listen {
@@ -313,20 +350,14 @@ pub(super) fn with_skills(
     Ok(builder.skills(skills))
 }
 
-pub(super) fn http(config: &Config, store: Arc<dyn Store>) -> Result<HttpConfig> {
+pub(super) fn http(config: &Config, callers: Option<Callers>) -> Result<HttpConfig> {
     let server = &config.server;
     let mut http = HttpConfig::new();
     if let Some(file) = &server.token_file {
         http = http.authenticator(StaticTokens::from_file(file).map_err(CliError::usage)?);
     }
-    if let Some(auth) = &config.auth {
-        let name = server.title.as_ref().unwrap_or(&server.name);
-        let client = config.console.client_id.as_deref().filter(|_| config.has_console());
-        let (resource_server, proxy) = auth.servers(name, store, client)?;
-        http = http.authenticator(resource_server);
-        if let Some(proxy) = proxy {
-            http = http.routes(proxy);
-        }
+    if let Some(callers) = callers {
+        http = callers.add_to_http(http);
     }
     for host in &server.allow_hosts {
         http = http.allow_host(host);

@@ -2,19 +2,19 @@
 //! and files, and chooses the variables that processes inherit.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
 };
 
 use http::HeaderValue;
 use outlive::server::tasks::{OnCrash as LibraryOnCrash, TaskPolicy};
-use outlive_gateway::{Policy, ToolSettings, Upstream};
+use outlive_gateway::{Policy, ToolSettings, Upstream, UpstreamAuth};
 
 use super::{
     base_of,
     config::{
-        CommandTarget, Config, OnCrash, PolicyKeys, TaskMode, UpstreamConfig, UpstreamTarget,
-        UpstreamToolConfig, UrlTarget,
+        AuthKind, CommandTarget, Config, ExchangeConfig, OnCrash, PolicyKeys, TaskMode,
+        UpstreamAuthConfig, UpstreamConfig, UpstreamTarget, UpstreamToolConfig, UrlTarget,
     },
     secrets,
 };
@@ -108,14 +108,13 @@ impl Sources {
             upstream = upstream.header(header.clone(), value);
         }
         if let Some(variable) = &target.token_env {
-            let token = env::var(variable).ok().map(|token| token.trim().to_owned());
-            let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
-                format!("`token_env`: the environment variable {variable} is not set; set it and restart `outlive serve`")
-            })?;
-            upstream = upstream.token(token);
+            upstream = upstream.token(variable_of("token_env", variable)?);
         }
         if let Some(file) = &target.token_file {
             upstream = upstream.token_file(self.base.join(file));
+        }
+        if let Some(auth) = &target.auth {
+            upstream = upstream.auth(self.auth(auth)?);
         }
         match &target.ca_file {
             Some(file) => Ok(upstream.ca_file(self.base.join(file))),
@@ -124,11 +123,54 @@ impl Sources {
     }
 }
 
+impl Sources {
+    /// Returns the OAuth settings of an upstream.
+    fn auth(&self, config: &UpstreamAuthConfig) -> Result<UpstreamAuth, String> {
+        let id = config.client_id.as_deref();
+        let mut auth = match config.kind {
+            AuthKind::Login => UpstreamAuth::login(),
+            AuthKind::ClientCredentials => UpstreamAuth::client_credentials(id.unwrap_or_default()),
+            AuthKind::Exchange => exchange(&config.exchange),
+            AuthKind::EachUser => UpstreamAuth::each_user(),
+        };
+        auth = set(auth.scopes(&config.scopes), id, UpstreamAuth::client_id);
+        if let Some(variable) = &config.client_secret_env {
+            auth = auth.client_secret(variable_of("auth.client_secret_env", variable)?);
+        }
+        if let Some(file) = &config.client_key_file {
+            let file = self.base.join(file);
+            let pem = fs::read_to_string(&file).map_err(|error| {
+                let file = file.display();
+                format!("`auth.client_key_file`: cannot read {file}: {error}; write the private key to this file")
+            })?;
+            auth = auth.client_key(pem);
+        }
+        Ok(auth)
+    }
+}
+
+fn exchange(config: &ExchangeConfig) -> UpstreamAuth {
+    let auth = UpstreamAuth::exchange(&config.token_url).subject(config.subject);
+    let auth = set(auth, config.audience.as_deref(), UpstreamAuth::audience);
+    set(auth, config.resource.as_deref(), UpstreamAuth::resource)
+}
+
+/// Returns the secret in the environment variable that a key names.
+fn variable_of(key: &str, variable: &str) -> Result<String, String> {
+    let value = env::var(variable).ok().map(|value| value.trim().to_owned());
+    value.filter(|value| !value.is_empty()).ok_or_else(|| {
+        format!(
+            "`{key}`: the environment variable {variable} is not set; set it and restart `outlive serve`"
+        )
+    })
+}
+
 fn with_settings(mut upstream: Upstream, config: &UpstreamConfig) -> Upstream {
     upstream = upstream.only(&config.only).hide(&config.hide).policy(policy(&config.policy));
     upstream = set(upstream, config.protocol_version, Upstream::protocol_version);
     upstream = set(upstream, config.prefix.as_deref(), Upstream::prefix);
     upstream = set(upstream, config.isolation, Upstream::isolation);
+    upstream = set(upstream, config.start, Upstream::start);
     upstream = set(upstream, config.start_timeout.map(|span| span.0), Upstream::start_timeout);
     upstream = set(upstream, config.idle_stop.map(|span| span.0), Upstream::idle_stop);
     upstream = set(upstream, config.max_concurrent.map(number), Upstream::max_concurrent);
@@ -136,6 +178,7 @@ fn with_settings(mut upstream: Upstream, config: &UpstreamConfig) -> Upstream {
     upstream = set(upstream, config.pin, Upstream::pin);
     upstream = set(upstream, config.max_result.map(|bytes| bytes.size()), Upstream::max_result);
     upstream = set(upstream, config.max_tools.map(number), Upstream::max_tools);
+    upstream = set(upstream, config.instructions, Upstream::instructions);
     upstream = set(upstream, config.log, Upstream::log);
     for (name, tool) in &config.tools {
         upstream = upstream.tool(name, tool_settings(tool));
@@ -170,6 +213,7 @@ fn policy(keys: &PolicyKeys) -> Policy {
             OnCrash::RunAgain => LibraryOnCrash::Rerun,
         })
     });
+    policy = set(policy, keys.max_attempts, Policy::max_attempts);
     policy = set(policy, keys.scopes.as_ref(), Policy::scopes);
     policy = set(policy, keys.always_listed, Policy::always_listed);
     policy = set(policy, keys.approve.as_ref(), |policy, rule| policy.approve(rule.rule()));

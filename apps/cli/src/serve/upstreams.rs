@@ -9,9 +9,10 @@ use outlive::{
     server::{Server, ServerBuilder},
     store::KeyValueStore,
 };
-use outlive_gateway::{Gateway, GatewaySettings};
+use outlive_gateway::{Gateway, GatewaySettings, Supervision};
 
 use super::{
+    callers::Callers,
     config::{Config, UpstreamConfig, is_loopback},
     named_upstreams,
     upstream_requests::{UpstreamReply, UpstreamRequest},
@@ -36,12 +37,16 @@ struct Served {
 }
 
 /// Surroundings of a gateway: its server, which shares the store of its tasks with it.
-pub(super) struct Surroundings {
+pub(super) struct Surroundings<'a> {
     pub(super) store: Arc<dyn KeyValueStore>,
     pub(super) data: PathBuf,
+    /// Place of the processes that survive the server.
+    pub(super) supervision: Supervision,
     /// Whether the server listens. Several servers on standard input may share the data folder, so
     /// they write no status.
     pub(super) is_http: bool,
+    /// Authentication of callers by access tokens.
+    pub(super) callers: Option<&'a Callers>,
 }
 
 impl Upstreams {
@@ -51,7 +56,7 @@ impl Upstreams {
         config: &Config,
         file: Option<&Path>,
         named: &[String],
-        surroundings: Surroundings,
+        surroundings: Surroundings<'_>,
     ) -> Result<Self, CliError> {
         if config.upstreams.is_empty() {
             return Ok(Self(None));
@@ -59,14 +64,21 @@ impl Upstreams {
         let mut builder = Gateway::builder()
             .settings(settings(config))
             .store(surroundings.store)
+            .supervision(surroundings.supervision)
             .open_listener(surroundings.is_http && is_open(config));
         for upstream in Sources::new(file).upstreams(config) {
             builder = builder.upstream(upstream);
+        }
+        if let Some(callers) = surroundings.callers {
+            builder = callers.add_to_gateway(builder);
         }
         if surroundings.is_http {
             builder = builder.status_file(surroundings.data.join(STATUS_FILE));
         }
         let gateway = builder.build().map_err(CliError::usage)?;
+        if let Some(callers) = surroundings.callers {
+            callers.serve_pages(&gateway);
+        }
         let (file, upstreams) = (file.map(Path::to_owned), Mutex::new(config.upstreams.clone()));
         Ok(Self(Some(Arc::new(Served { gateway, file, named: named.to_vec(), upstreams }))))
     }
@@ -77,6 +89,17 @@ impl Upstreams {
             Some(served) => served.gateway.attach(builder),
             None => builder,
         }
+    }
+
+    /// Returns the metrics of the upstreams as text.
+    pub(super) fn metrics(&self) -> String {
+        self.0.as_ref().map(|served| served.gateway.metrics().to_string()).unwrap_or_default()
+    }
+
+    /// Returns a server without upstreams.
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self(None)
     }
 
     /// Starts the background work.

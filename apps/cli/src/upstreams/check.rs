@@ -18,8 +18,8 @@ use crate::{
     error::{CliError, Kind, Result},
     print::{self, Paint, paint},
     serve::{
-        Sources,
-        config::{self, Config},
+        ServerPlace, Sources,
+        config::{self, Config, UpstreamConfig},
     },
     store::plain,
 };
@@ -35,6 +35,8 @@ pub(super) struct Args {
     /// File of the server [default: ./outlive.toml]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    place: ServerPlace,
     /// Prints one JSON object per upstream
     #[arg(long)]
     json: bool,
@@ -73,7 +75,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
             "add [upstreams.NAME]; `outlive upstreams import HOST_FILE` prints those of a host",
         ));
     }
-    let checked = connect(&config, Some(&file), args.name.as_deref()).await?;
+    let checked = connect(&config, &file, args.name.as_deref(), &args.place).await?;
     for checked in &checked {
         say(checked, args.json)?;
     }
@@ -88,8 +90,9 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
 /// Returns an error if the file lacks an upstream of this name, or if the settings are invalid.
 pub(crate) async fn connect(
     config: &Config,
-    file: Option<&Path>,
+    file: &Path,
     name: Option<&str>,
+    place: &ServerPlace,
 ) -> Result<Vec<Checked>> {
     if let Some(name) =
         name.filter(|name| config.upstreams.iter().all(|known| known.name != **name))
@@ -99,8 +102,11 @@ pub(crate) async fn connect(
         return Err(CliError::usage(what).remedy(format_args!("use one of: {}", known.join(", "))));
     }
     let mut builder = Gateway::builder().settings(config.gateway.clone());
-    for upstream in Sources::new(file).upstreams(config) {
+    for upstream in Sources::new(Some(file)).upstreams(config) {
         builder = builder.upstream(upstream);
+    }
+    if config.upstreams.iter().any(UpstreamConfig::has_auth) {
+        builder = builder.vault(place.logins(config, file).await?);
     }
     let gateway = builder.build().map_err(CliError::usage)?;
     // With a server, the report has the names that clients see.

@@ -15,3 +15,5 @@ mod show;
 
 pub(crate) use check::{Checked, connect};
 pub(crate) use command::{Args, run};
+pub(crate) use place::file_or_here;
+pub(crate) use request::forget_connections;

@@ -20,7 +20,7 @@ pub(super) struct DataFolder {
 }
 
 /// Returns the file: the named one, or `outlive.toml` of this folder if it exists.
-pub(super) fn file_or_here(file: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn file_or_here(file: Option<&Path>) -> Option<PathBuf> {
     let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
     file.map(Path::to_owned).or_else(here)
 }
@@ -74,6 +74,12 @@ pub(super) fn running(folder: &DataFolder, file: Option<&Path>) -> Result<Runnin
         .remedy("run `outlive serve`; or `outlive upstreams check`, which needs no server")
     })?;
     Ok(Running { data, status })
+}
+
+/// Returns whether a server with upstreams runs on a data folder.
+pub(super) fn is_running(data: &Path) -> bool {
+    let status = GatewayStatus::read(data.join(STATUS_FILE)).ok().flatten();
+    status.is_some_and(|status| is_alive(status.pid))
 }
 
 /// Returns whether a process runs. A server that was killed leaves its status.

@@ -1,11 +1,15 @@
 //! `outlive upstreams restart` and `accept`: requests to the running server.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use outlive_gateway::status::UpstreamStatus;
 use serde_json::json;
 
-use super::place::{DataFolder, Running, running};
+use super::place::{DataFolder, Running, is_running, running};
 use crate::{
     error::{CliError, Kind, Result},
     print::{self, tell},
@@ -86,6 +90,15 @@ pub(super) async fn accept(args: &Accept) -> Result<ExitCode> {
         false => tell!("{}: accepted {}", plain(name), plain(&reply.tools.join(", "))),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the running server on a data folder open new connections to an upstream, because its login
+/// has changed. Without a reply, the server uses the changed login when its token expires.
+pub(crate) async fn forget_connections(data: &Path, upstream: &str) {
+    if is_running(data) {
+        let restart = UpstreamRequest::Restart { upstream: upstream.to_owned() };
+        let _ = send(data, &restart, PATIENCE).await;
+    }
 }
 
 async fn ask(running: &Running, request: &UpstreamRequest) -> Result<UpstreamReply> {

@@ -74,7 +74,8 @@ fn explain(upstream: &UpstreamStatus) {
         tell!("  next attempt: {}", stamp(at));
     }
     if let Some(remedy) = &upstream.remedy {
-        tell!("  try: {}", plain(remedy));
+        let remedy = plain(remedy);
+        tell!("  {}", if remedy.starts_with("run: ") { remedy } else { format!("try: {remedy}") });
     }
     if let (true, Some(error)) = (upstream.state.is_usable(), &upstream.last_error) {
         tell!("{name}: last failure: {}", plain(error));

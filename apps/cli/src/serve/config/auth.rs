@@ -10,11 +10,14 @@ use outlive::{
 
 use super::{
     asked::Asked,
-    proxy::{ProxyConfig, proxy},
+    proxy::{self, ProxyConfig, proxy},
     reader::{At, Problem, Result as Read, Section},
     scopes::scopes,
 };
-use crate::error::{CliError, Result};
+use crate::{
+    error::{CliError, Result},
+    serve::user_logins::ForGateway,
+};
 
 /// `[auth]`.
 #[derive(Clone, Debug)]
@@ -170,12 +173,14 @@ impl AuthConfig {
     }
 
     /// Returns the resource server, and the proxy if there is one. Tokens of `deciding_client`, a
-    /// client of the first issuer, decide in the console.
+    /// client of the first issuer, decide in the console. `gateway` gets the tokens of callers, and
+    /// the pages on which they log in at upstreams.
     pub(crate) fn servers(
         &self,
         name: &str,
         store: Arc<dyn Store>,
         deciding_client: Option<&str>,
+        gateway: Option<ForGateway>,
     ) -> Result<(ResourceServer, Option<AuthProxy>)> {
         let mut server = ResourceServer::builder(&self.resource).name(name).scopes(&self.scopes);
         for (index, issuer) in self.issuers.iter().enumerate() {
@@ -187,11 +192,19 @@ impl AuthConfig {
         }
         let build = |proxy: &ProxyConfig| proxy.build(&self.resource, name, &self.scopes, store);
         let proxy = self.proxy.as_ref().map(build).transpose()?;
+        let proxy = proxy.map(|proxy| match &gateway {
+            Some(gateway) => proxy.connections(gateway.pages.clone()),
+            None => proxy,
+        });
+        let proxy = proxy.map(proxy::built).transpose()?;
         if let Some(proxy) = &proxy {
             server = server.issuer(proxy.issuer());
         }
         if self.needs_dpop {
             server = server.require_dpop();
+        }
+        if let Some(gateway) = gateway {
+            server = server.delegates(gateway.delegates);
         }
         let server = server.build().map_err(|error| {
             CliError::usage(format_args!("[auth]: {error}"))

@@ -16,6 +16,7 @@ use super::server::{ServerConfig, is_loopback, server};
 use super::tasks::{TasksConfig, tasks};
 use super::tool::ToolConfig;
 use super::upstream::{UpstreamConfig, upstreams};
+use super::upstream_auth::KnownCallers;
 use super::upstream_tool::UpstreamToolConfig;
 use outlive::server::hosts::{AnswerBy, Results};
 use outlive_gateway::GatewaySettings;
@@ -175,7 +176,11 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
     let hosts = hosts(table, asked)?;
     let table = file.section("results")?;
     let results = results(table, asked)?;
-    let upstreams = upstreams(file, has_auth, asked)?;
+    let has_proxy = auth.as_ref().is_some_and(|auth| auth.proxy.is_some());
+    let own = auth.as_ref().and_then(|auth| origin(&auth.resource));
+    let is_proxy_elsewhere = server.public_url.as_deref().is_some_and(|url| Some(url) != own);
+    let callers = KnownCallers { has_auth, has_proxy, is_proxy_elsewhere };
+    let upstreams = upstreams(file, callers, asked)?;
     let table = file.section("gateway")?;
     let (gateway, gateway_line) = gateway(table, asked)?;
     if let (Some(line), true) = (gateway_line, upstreams.is_empty()) {

@@ -1,6 +1,6 @@
 //! `[gateway]`: settings of all upstreams together.
 
-use outlive_gateway::{Discovery, GatewaySettings};
+use outlive_gateway::{CallAudit, Discovery, GatewaySettings};
 
 use super::{
     asked::Asked,
@@ -31,6 +31,10 @@ pub(super) fn gateway(
     }
     if let Some(report) = section.read("report_problems")? {
         settings = settings.report_problems(report);
+    }
+    let words = [("off", CallAudit::Off), ("store", CallAudit::Store)];
+    if let Some(audit) = section.choice("audit", &words) {
+        settings = settings.audit(audit.value);
     }
     asked.note("gateway", section.finish()?);
     Ok((settings, line))

@@ -5,8 +5,8 @@
 //! - `notify`: receivers of notifications. `public_url`: the address for links to the server.
 //! - `units`: durations and byte sizes. `limits`: limits of callers.
 //! - `proxy`: the identity provider behind the authorization proxy. `grants`: scopes of its users.
-//! - `upstream`, `upstream_target`, `upstream_tool`: MCP servers behind this one. `gateway`: settings of all
-//!   of them. `reference`: values in variables and files.
+//! - `upstream`, `upstream_target`, `upstream_auth`, `upstream_tool`: MCP servers behind this one. `gateway`:
+//!   settings of all of them. `reference`: values in variables and files.
 //! - `tool`: a tool. `policy`, `policy_keys`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
 //! - `approve`: who decides about which calls. `tags`: tags of tasks. `scopes`: scopes of tokens.
 //! - `trial`: validation of schemas by the server. `asked`: all known keys.
@@ -40,6 +40,7 @@ mod tool;
 mod trial;
 mod units;
 mod upstream;
+mod upstream_auth;
 mod upstream_target;
 mod upstream_tool;
 
@@ -57,5 +58,6 @@ pub(crate) use tasks::TasksConfig;
 pub(crate) use tool::{Output, Ready, ToolConfig};
 pub(crate) use units::in_words;
 pub(crate) use upstream::{UpstreamConfig, is_upstream_name};
+pub(crate) use upstream_auth::{AuthKind, ExchangeConfig, UpstreamAuthConfig};
 pub(crate) use upstream_target::{CommandTarget, UpstreamTarget, UrlTarget};
 pub(crate) use upstream_tool::UpstreamToolConfig;

@@ -33,8 +33,7 @@ pub(crate) struct PolicyKeys {
     after: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_crash: Option<OnCrash>,
-    /// Only of commands.
-    pub(super) max_attempts: Option<u32>,
+    pub(crate) max_attempts: Option<u32>,
     pub(crate) scopes: Option<Vec<String>>,
     pub(crate) always_listed: Option<bool>,
     pub(crate) repeat: Option<Repeat>,
@@ -170,7 +169,7 @@ impl PolicyKeys {
         Ok(())
     }
 
-    /// Reads the policy for a lost call, and the number of attempts of a command.
+    /// Reads the policy for a lost call, and the number of attempts.
     fn read_on_crash(
         &mut self,
         section: &mut Section<'_>,
@@ -179,14 +178,18 @@ impl PolicyKeys {
     ) -> Result<()> {
         let words = [("fail", OnCrash::Fail), ("rerun", OnCrash::RunAgain)];
         self.on_crash = section.choice("on_crash", &words).map(|chosen| chosen.value);
-        if !matches!(of, PolicyOf::Command(_)) {
-            return Ok(());
-        }
         let attempts: Option<At<u32>> = section.read("max_attempts")?;
-        let reruns = self.on_crash.map_or(repeatable, |on_crash| on_crash == OnCrash::RunAgain);
+        let (reruns, of_what) = match of {
+            PolicyOf::Command(_) => (repeatable, "commands"),
+            // The upstream's own hints are not known here.
+            PolicyOf::Upstream => (true, "calls"),
+            PolicyOf::UpstreamTool(base) => (base.on_crash != Some(OnCrash::Fail), "calls"),
+        };
+        let reruns = self.on_crash.map_or(reruns, |on_crash| on_crash == OnCrash::RunAgain);
         if let (false, Some(At { value: 2.., line })) = (reruns, &attempts) {
-            let what =
-                "`max_attempts` applies only to commands that are rerun, and this one is not";
+            let what = format!(
+                "`max_attempts` applies only to {of_what} that are rerun, and this one is not"
+            );
             let remedy = "set on_crash = \"rerun\", or remove `max_attempts`";
             section.report(Problem::at(*line, what).remedy(remedy));
         }

@@ -3,7 +3,7 @@
 use std::{env, sync::Arc};
 
 use outlive::{
-    auth_proxy::{AuthProxy, Provider, TaskLoginStore},
+    auth_proxy::{AuthProxy, AuthProxyBuilder, Provider, TaskLoginStore},
     store::Store,
 };
 
@@ -138,7 +138,7 @@ impl ProxyConfig {
         name: &str,
         scopes: &[String],
         store: Arc<dyn Store>,
-    ) -> Result<AuthProxy> {
+    ) -> Result<AuthProxyBuilder> {
         let id = self.client_id.as_str();
         let mut upstream = match &self.place {
             Place::Upstream(issuer) => Provider::discover(issuer, id),
@@ -168,11 +168,16 @@ impl ProxyConfig {
         }
         let proxy =
             proxy.secret(secret(&self.signing_secret_env)?).login_store(TaskLoginStore::new(store));
-        proxy.allow_user(move |user| allow.fit(user)).build().map_err(|error| {
-            CliError::usage(format_args!("[auth.proxy]: {error}"))
-                .remedy("see the example in docs/outlive-toml.md")
-        })
+        Ok(proxy.allow_user(move |user| allow.fit(user)))
     }
+}
+
+/// Builds a proxy.
+pub(super) fn built(proxy: AuthProxyBuilder) -> Result<AuthProxy> {
+    proxy.build().map_err(|error| {
+        CliError::usage(format_args!("[auth.proxy]: {error}"))
+            .remedy("see the example in docs/outlive-toml.md")
+    })
 }
 
 fn secret(variable: &str) -> Result<String> {

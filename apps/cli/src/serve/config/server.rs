@@ -95,6 +95,12 @@ pub(crate) fn is_loopback(listen: &str) -> bool {
     host.parse::<IpAddr>().map_or(true, |address| address.to_canonical().is_loopback())
 }
 
+/// Returns whether a host is this machine: a loopback address, or `localhost`.
+pub(super) fn is_local_host(host: &str) -> bool {
+    let plain = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || (plain.parse::<IpAddr>().is_ok() && is_loopback(&format!("{host}:1")))
+}
+
 pub(super) fn proxies(section: &mut Section<'_>) -> Read<Vec<IpAddr>> {
     let written: Vec<At<String>> = section.read("trusted_proxies")?.unwrap_or_default();
     let mut read = Vec::new();

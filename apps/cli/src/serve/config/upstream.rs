@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outlive::wire::Version;
-use outlive_gateway::{InputForwarding, Isolation, LogLevel, Pin};
+use outlive_gateway::{InputForwarding, Isolation, LogLevel, Pin, Start};
 use serde_json::json;
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
     policy_keys::{Hints, PolicyKeys, PolicyOf},
     reader::{At, Problem, Read, Result, Section, Value},
     units::{Bytes, Span},
+    upstream_auth::{KnownCallers, UpstreamAuthConfig},
     upstream_target::{UpstreamTarget, target},
     upstream_tool::{UpstreamToolConfig, tools},
 };
@@ -25,6 +26,7 @@ pub(crate) struct UpstreamConfig {
     pub(crate) only: Vec<String>,
     pub(crate) hide: Vec<String>,
     pub(crate) isolation: Option<Isolation>,
+    pub(crate) start: Option<Start>,
     pub(crate) start_timeout: Option<Span>,
     pub(crate) idle_stop: Option<Span>,
     pub(crate) max_concurrent: Option<u32>,
@@ -32,6 +34,7 @@ pub(crate) struct UpstreamConfig {
     pub(crate) pin: Option<Pin>,
     pub(crate) max_result: Option<Bytes>,
     pub(crate) max_tools: Option<u32>,
+    pub(crate) instructions: Option<bool>,
     pub(crate) log: Option<LogLevel>,
     pub(crate) policy: PolicyKeys,
     pub(crate) tools: Vec<(String, UpstreamToolConfig)>,
@@ -74,6 +77,7 @@ impl UpstreamConfig {
             only: Vec::new(),
             hide: Vec::new(),
             isolation: None,
+            start: None,
             start_timeout: None,
             idle_stop: None,
             max_concurrent: None,
@@ -81,10 +85,16 @@ impl UpstreamConfig {
             pin: None,
             max_result: None,
             max_tools: None,
+            instructions: None,
             log: None,
             policy: PolicyKeys::default(),
             tools: Vec::new(),
         }
+    }
+
+    /// Returns whether the server has tokens from an authorization server at the upstream.
+    pub(crate) fn has_auth(&self) -> bool {
+        matches!(&self.target, UpstreamTarget::Url(target) if target.auth.is_some())
     }
 
     /// Returns what stands before the names of the tools.
@@ -104,17 +114,18 @@ impl UpstreamConfig {
     }
 
     /// Reads `[upstreams.NAME]`, and reports mistakes. After a mistake, it must not be used.
-    fn read(name: String, section: &mut Section<'_>, asked: &mut Asked) -> Result<Self> {
+    fn read(
+        name: String,
+        section: &mut Section<'_>,
+        callers: KnownCallers,
+        asked: &mut Asked,
+    ) -> Result<Self> {
         let line = section.line;
         section.attempt(|_| check_name(&name, line));
-        let target = section.attempt(target);
+        let target = section.attempt(|section| target(section, callers, asked));
         let hints = Hints { repeatable: false, destructive: false };
         let policy = PolicyKeys::read(section, PolicyOf::Upstream, hints, asked)?;
-        let isolation = [
-            ("principal", Isolation::Principal),
-            ("session", Isolation::Session),
-            ("shared", Isolation::Shared),
-        ];
+        let start = [("first-use", Start::FirstUse), ("at-start", Start::AtStart)];
         let input = [("client", InputForwarding::Client), ("never", InputForwarding::Never)];
         let pin = [("warn", Pin::Warn), ("deny", Pin::Deny), ("off", Pin::Off)];
         let log = [
@@ -129,7 +140,8 @@ impl UpstreamConfig {
             prefix: section.attempt(prefix).flatten(),
             only: globs(section, "only")?,
             hide: globs(section, "hide")?,
-            isolation: section.choice("isolation", &isolation).map(|chosen| chosen.value),
+            start: section.choice("start", &start).map(|chosen| chosen.value),
+            isolation: isolation_of(section, target.as_ref()),
             start_timeout: section.read("start_timeout")?,
             idle_stop: section.read("idle_stop")?,
             max_concurrent: section.read("max_concurrent")?,
@@ -137,6 +149,7 @@ impl UpstreamConfig {
             pin: section.choice("pin", &pin).map(|chosen| chosen.value),
             max_result: section.read("max_result")?,
             max_tools: section.read("max_tools")?,
+            instructions: section.read("instructions")?,
             log: section.choice("log", &log).map(|chosen| chosen.value),
             tools: {
                 let table = section.section("tools")?;
@@ -152,7 +165,7 @@ impl UpstreamConfig {
 /// Reads `[upstreams]`.
 pub(super) fn upstreams(
     file: &mut Section<'_>,
-    has_auth: bool,
+    callers: KnownCallers,
     asked: &mut Asked,
 ) -> Result<Vec<UpstreamConfig>> {
     let mut upstreams = Vec::new();
@@ -161,7 +174,7 @@ pub(super) fn upstreams(
     for (name, value) in table.map(Section::entries).into_iter().flatten() {
         let line = value.line;
         let Some(mut section) = file.attempt(|_| value.section()) else { continue };
-        let read = section.attempt(|section| UpstreamConfig::read(name, section, asked));
+        let read = section.attempt(|section| UpstreamConfig::read(name, section, callers, asked));
         asked.note("upstreams.NAME", section.finish()?);
         let Some(upstream) = read else { continue };
         let prefix = upstream.shown_prefix().to_owned();
@@ -173,7 +186,7 @@ pub(super) fn upstreams(
             file.report(Problem::at(line, what).remedy("set another `prefix` for one of them"));
         }
         // Only an issuer grants scopes. Without one, every call of the tool would be rejected.
-        if !has_auth && upstream.scopes().any(|(_, scopes)| !scopes.is_empty()) {
+        if !callers.has_auth && upstream.scopes().any(|(_, scopes)| !scopes.is_empty()) {
             let what = format!(
                 "the upstream `{}` requires scopes, but without [auth] no token has scopes",
                 upstream.name
@@ -185,7 +198,7 @@ pub(super) fn upstreams(
     }
     // The documentation test needs the keys of this table even if the file has no such table.
     let mut none = Section::empty();
-    let _ = UpstreamConfig::read(String::new(), &mut none, asked);
+    let _ = UpstreamConfig::read(String::new(), &mut none, callers, asked);
     asked.note("upstreams.NAME", none.finish()?);
     Ok(upstreams)
 }
@@ -208,6 +221,27 @@ pub(crate) fn is_upstream_name(name: &str) -> bool {
     name.len() <= LONGEST
         && name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.bytes().all(fine)
+}
+
+/// Reads `isolation`, and reports a value that excludes the `auth` of the target.
+fn isolation_of(section: &mut Section<'_>, target: Option<&UpstreamTarget>) -> Option<Isolation> {
+    let isolation = [
+        ("principal", Isolation::Principal),
+        ("session", Isolation::Session),
+        ("shared", Isolation::Shared),
+    ];
+    let chosen = section.choice("isolation", &isolation)?;
+    let auth = match target {
+        Some(UpstreamTarget::Url(target)) => target.auth.as_ref(),
+        _ => None,
+    };
+    if chosen.value == Isolation::Shared && auth.is_some_and(UpstreamAuthConfig::is_of_users) {
+        let what = "connections are `shared`, but `auth` has a token for each user";
+        section.report(
+            Problem::at(chosen.line, what).remedy("remove `isolation`, or use another `auth`"),
+        );
+    }
+    Some(chosen.value)
 }
 
 fn prefix(section: &mut Section<'_>) -> Result<Option<String>> {

@@ -6,9 +6,11 @@ use http::{HeaderName, Uri, header::AUTHORIZATION};
 use serde_json::json;
 
 use super::{
+    asked::Asked,
     reader::{At, Problem, Read, Result, Section, Value},
     reference::{Reference, is_variable},
-    server::is_loopback,
+    server::is_local_host,
+    upstream_auth::{KnownCallers, UpstreamAuthConfig, auth},
 };
 
 /// Program or address of an upstream.
@@ -38,6 +40,7 @@ pub(crate) struct UrlTarget {
     pub(crate) headers: Vec<(HeaderName, Reference)>,
     pub(crate) token_env: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
+    pub(crate) auth: Option<UpstreamAuthConfig>,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) allow_http: bool,
 }
@@ -49,6 +52,7 @@ impl UrlTarget {
             headers: Vec::new(),
             token_env: None,
             token_file: None,
+            auth: None,
             ca_file: None,
             allow_http: false,
         }
@@ -58,7 +62,11 @@ impl UrlTarget {
 const EXAMPLE: &str = "add command = [\"npx\", \"-y\", \"PACKAGE\"] or url = \"https://…/mcp\"";
 
 /// Reads the target of an upstream, and reports mistakes.
-pub(super) fn target(section: &mut Section<'_>) -> Result<UpstreamTarget> {
+pub(super) fn target(
+    section: &mut Section<'_>,
+    callers: KnownCallers,
+    asked: &mut Asked,
+) -> Result<UpstreamTarget> {
     let words = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
     let command = section.take_as("command", words);
     let url = section.take_as("url", Reference::schema());
@@ -70,7 +78,7 @@ pub(super) fn target(section: &mut Section<'_>) -> Result<UpstreamTarget> {
     let is_command = command.is_some();
     let command_line = command.map(|command| section.attempt(|_| command_words(command)));
     let on_command = others.read_command(section, has_url && !is_command)?;
-    let on_url = others.read_url(section, is_command && !has_url)?;
+    let on_url = others.read_url(section, is_command && !has_url, callers, asked)?;
     match (command_line, url) {
         (Some(_), Some(_)) => {
             Err(Problem::at(line, format_args!("[{name}] has both `command` and `url`"))
@@ -149,7 +157,13 @@ impl Others {
         })
     }
 
-    fn read_url(&self, section: &mut Section<'_>, wrong: bool) -> Result<UrlTarget> {
+    fn read_url(
+        &self,
+        section: &mut Section<'_>,
+        wrong: bool,
+        callers: KnownCallers,
+        asked: &mut Asked,
+    ) -> Result<UrlTarget> {
         let headers = self.table(section, "headers", wrong, header)?;
         let token_env: Option<String> = self.take(section, "token_env", wrong)?;
         let token_file: Option<String> = self.take(section, "token_file", wrong)?;
@@ -158,7 +172,18 @@ impl Others {
             let what = "`token_env` and `token_file` are two tokens";
             section.report(Problem::at(self.line, what).remedy("remove one of them"));
         }
-        let has_token = token_env.is_some() || token_file.is_some();
+        let auth_table = section.section("auth")?;
+        let auth_line = auth_table.as_ref().map(|table| table.line);
+        if let (true, Some(line)) = (wrong, auth_line) {
+            self.report(section, "auth", line);
+        }
+        let allow_http = self.take(section, "allow_http", wrong)?.unwrap_or(false);
+        let auth = section.attempt(|_| auth(auth_table, allow_http, callers, asked)).flatten();
+        if let (true, Some(line)) = (token_env.is_some() || token_file.is_some(), auth_line) {
+            let what = "the upstream has both `auth` and a token";
+            section.report(Problem::at(line, what).remedy("remove one of them"));
+        }
+        let has_token = token_env.is_some() || token_file.is_some() || auth_line.is_some();
         if has_token && headers.iter().any(|(name, _)| *name == AUTHORIZATION) {
             let what = "the upstream has both an `Authorization` header and a token";
             section.report(Problem::at(self.line, what).remedy("remove one of them"));
@@ -168,8 +193,9 @@ impl Others {
             headers,
             token_env,
             token_file: token_file.map(PathBuf::from),
+            auth,
             ca_file: ca_file.map(PathBuf::from),
-            allow_http: self.take(section, "allow_http", wrong)?.unwrap_or(false),
+            allow_http,
         })
     }
 
@@ -239,7 +265,7 @@ impl UrlTarget {
         let scheme = uri.as_ref().and_then(Uri::scheme_str).filter(|_| !host.is_empty());
         match scheme {
             Some("https") => Ok(()),
-            Some("http") if self.allow_http || host == "localhost" || is_local(host) => Ok(()),
+            Some("http") if self.allow_http || is_local_host(host) => Ok(()),
             Some("http") => {
                 Err(Problem::at(line, "`http:` to another machine sends tokens in clear text")
                     .remedy("write https://…, or allow_http = true"))
@@ -248,10 +274,4 @@ impl UrlTarget {
                 .remedy("write url = \"https://…/mcp\"")),
         }
     }
-}
-
-/// Returns whether a host is a loopback address.
-fn is_local(host: &str) -> bool {
-    let plain = host.trim_start_matches('[').trim_end_matches(']');
-    plain.parse::<std::net::IpAddr>().is_ok() && is_loopback(&format!("{host}:1"))
 }

@@ -119,7 +119,13 @@ async fn readiness_and_metrics_read_store_once_per_ttl() {
     let store = Arc::new(CountedStore::default());
     let server = Server::builder("s", "1").tasks(TaskConfig::new(Arc::clone(&store) as _));
     let server = server.build().unwrap();
-    let http = add(HttpConfig::new(), &demo().server, &server, &Numbers::new(&server)).unwrap();
+    let http = add(
+        HttpConfig::new(),
+        &demo().server,
+        &server,
+        &Numbers::new(&server, &crate::serve::upstreams::Upstreams::none()),
+    )
+    .unwrap();
     let serving = server.serve_http("127.0.0.1:0", http).await.unwrap();
     // One at the start, and one after each TTL.
     let times = |elapsed: Duration, ttl: Duration| elapsed.div_duration_f64(ttl) as usize + 1;

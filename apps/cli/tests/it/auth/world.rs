@@ -177,6 +177,9 @@ impl Desk {
     fn token(&mut self, seen: &Seen) -> (u16, Value) {
         let known = match seen.field("grant_type") {
             "authorization_code" => self.codes.remove(seen.field("code")),
+            "urn:ietf:params:oauth:grant-type:token-exchange" => {
+                Some((seen.field("scope").to_owned(), seen.field("resource").to_owned()))
+            }
             _ => self.refresh.remove(seen.field("refresh_token")),
         };
         let Some(what) = known else { return (400, json!({"error": "invalid_grant"})) };

@@ -6,11 +6,18 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use outlive::client::{
-    Client,
-    input::{InputCallbacks, InputResponse},
-    notifications::{ListenFilter, ServerNotification},
-    request::result_text,
+use outlive::{
+    client::{
+        Client,
+        input::{InputCallbacks, InputResponse},
+        notifications::{ListenFilter, ServerNotification},
+        request::result_text,
+    },
+    server::{
+        Server, Tool,
+        http::HttpConfig,
+        tasks::{TaskConfig, TaskPolicy},
+    },
 };
 use serde_json::{Value, json};
 
@@ -109,6 +116,43 @@ async fn slow_call_of_upstream_becomes_task() {
     assert!(hang.task_id().is_some(), "the call is a task");
     fs::write(&go, "").unwrap();
     assert_eq!(result_text(&hang.wait().await.unwrap()), "hung");
+}
+
+#[tokio::test]
+async fn killed_server_gets_result_of_upstream_task_that_executed_once() {
+    let executions = tokio::sync::watch::Sender::new(0);
+    let (counted, gate) = (executions.clone(), tokio::sync::watch::Sender::new(false));
+    let open = gate.subscribe();
+    let render = move || {
+        counted.send_modify(|count| *count += 1);
+        let mut open = open.clone();
+        async move {
+            let opened = open.wait_for(|open| *open).await;
+            if opened.is_ok() { "rendered" } else { "abandoned" }
+        }
+    };
+    let studio = Server::builder("studio", "1")
+        .tasks(TaskConfig::in_memory().poll_interval(std::time::Duration::from_millis(50)))
+        .tool(Tool::new("render", render).task(TaskPolicy::Always))
+        .build()
+        .unwrap();
+    let serving = studio.serve_http("127.0.0.1:0", HttpConfig::new()).await.unwrap();
+    for version in stage::ERAS {
+        gate.send_replace(false);
+        let before = *executions.borrow();
+        let mut place = Place::new(&format!(
+            "[upstreams.studio]\nurl = {:?}\nprotocol_version = {version:?}\ntask_after = \"100ms\"\n",
+            serving.url()
+        ));
+        let client = place.client().await;
+        let mut handle = client.start_tool("studio__render", json!({})).await.unwrap();
+        assert!(handle.task_id().is_some(), "the call is a task");
+        place.kill();
+        place.start();
+        gate.send_replace(true);
+        assert_eq!(result_text(&handle.wait().await.unwrap()), "rendered", "{version}");
+        assert_eq!(*executions.borrow() - before, 1, "{version}");
+    }
 }
 
 #[tokio::test]

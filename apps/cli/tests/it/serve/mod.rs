@@ -17,6 +17,8 @@ mod planted; // text is never read as a control message
 mod proxy; // logins with an identity provider without MCP support
 mod reload; // a file that changes at run time
 mod replicas; // two servers on one database
+mod surviving; // calls of MCP servers whose server is killed
+mod upstream_login; // logins of the server at its upstreams
 mod watch_order; // input requests in `outlive tasks watch`
 mod watching; // monitoring pages, metrics and log
 

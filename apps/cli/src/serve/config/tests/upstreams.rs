@@ -10,6 +10,12 @@ use super::{
 };
 use crate::serve::Sources;
 
+/// An upstream's exchange, and a server that knows its callers.
+const EXCHANGE: &str = "auth = { kind = \"exchange\", token_url = \"https://id/token\", audience = \"a\", client_id = \"c\", client_secret_env = \"PATH\" }\n";
+const AUTH: &str = "[auth]\nresource = \"https://a/mcp\"\nissuer = \"https://id\"\n";
+
+const PROXY: &str = "[auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\nclient_id = \"c\"\nsigning_secret_env = \"PATH\"\nallow_all_users = true\n";
+
 const COMMAND: &str = "[upstreams.a]\ncommand = [\"server\"]\n";
 
 fn config(file: &str) -> Config {
@@ -96,6 +102,69 @@ fn mistake_in_upstream_is_reported_with_line_and_remedy() {
             &format!("{url}token_env = \"T\"\nheaders.Authorization = \"x\""),
             "line 1: the upstream has both an `Authorization` header and a token",
         ),
+        (&format!("{COMMAND}auth = {{ kind = \"login\" }}"), "line 3: `auth` needs a `url`"),
+        (
+            &format!("{url}auth = {{ kind = \"logn\" }}"),
+            "line 3: `upstreams.a.auth.kind` must be \"login\"",
+        ),
+        (
+            &format!("{url}auth = {{ scopes = [\"x\"] }}"),
+            "line 3: [upstreams.a.auth] has no `kind`",
+        ),
+        (
+            &format!("{url}token_env = \"T\"\nauth = {{ kind = \"login\" }}"),
+            "line 4: the upstream has both `auth` and a token",
+        ),
+        (
+            &format!("{url}auth = {{ kind = \"login\", client_key_file = \"k\" }}"),
+            "line 3: `client_key_file` needs kind = \"client-credentials\" or \"exchange\"",
+        ),
+        (
+            &format!("{url}auth = {{ kind = \"login\", client_secret_env = \"S\" }}"),
+            "line 3: `client_secret_env` needs a `client_id`",
+        ),
+        (
+            &format!("{url}auth = {{ kind = \"client-credentials\", client_secret_env = \"S\" }}"),
+            "line 3: this kind of `auth` needs a `client_id`",
+        ),
+        (
+            &format!("{url}auth = {{ kind = \"client-credentials\", client_id = \"c\" }}"),
+            "line 3: this client needs `client_secret_env` or `client_key_file`",
+        ),
+        (
+            &format!("{url}auth = {{ kind = \"login\", audience = \"a\" }}"),
+            "line 3: `audience` needs kind = \"exchange\"",
+        ),
+        (
+            &format!("{url}{EXCHANGE}"),
+            "line 3: the exchange needs [auth]: without it, callers have no token to exchange",
+        ),
+        (
+            &format!("{url}{}{AUTH}", EXCHANGE.replace(", audience = \"a\"", "")),
+            "line 3: the exchange needs an `audience` or a `resource`",
+        ),
+        (
+            &format!("{url}{}{AUTH}", EXCHANGE.replace("https:", "http:")),
+            "line 3: `http:` to another machine sends tokens in clear text",
+        ),
+        (
+            &format!("{url}{}{AUTH}", EXCHANGE.replace(" }", ", subject = \"provider\" }")),
+            "line 3: `subject = \"provider\"` needs [auth.proxy]",
+        ),
+        (
+            &format!("{url}auth = {{ kind = \"each-user\" }}\n{AUTH}"),
+            "line 3: kind = \"each-user\" needs [auth.proxy]: without a browser login the server cannot",
+        ),
+        (
+            &format!(
+                "{url}auth = {{ kind = \"each-user\" }}\n{PROXY}[server]\npublic_url = \"https://b\"\n"
+            ),
+            "line 3: `public_url` of [server] is not the origin of `resource`",
+        ),
+        (
+            &format!("{url}isolation = \"shared\"\n{EXCHANGE}{AUTH}"),
+            "line 3: connections are `shared`, but `auth` has a token for each user",
+        ),
         (
             &format!("{COMMAND}env.A = \"env:\""),
             "line 3: `env:` does not name an environment variable",
@@ -119,16 +188,20 @@ fn mistake_in_upstream_is_reported_with_line_and_remedy() {
             "line 1: the upstream `a` requires scopes, but without [auth]",
         ),
         (
-            &format!("{COMMAND}max_attempts = 3"),
-            "line 3: unknown key `max_attempts` in [upstreams.a]",
+            &format!("{COMMAND}on_crash = \"fail\"\nmax_attempts = 3"),
+            "line 4: `max_attempts` applies only to calls that are rerun",
+        ),
+        (
+            &format!("{COMMAND}start = \"now\""),
+            "line 3: `upstreams.a.start` must be \"first-use\" or",
         ),
         (
             &format!("{COMMAND}approve = \"caller\""),
             "line 3: unknown key `approve` in [upstreams.a]",
         ),
         (
-            &format!("{COMMAND}tools.t.max_attempts = 3"),
-            "line 3: unknown key `max_attempts` in [upstreams.a.tools.t]",
+            &format!("{COMMAND}on_crash = \"fail\"\ntools.t.max_attempts = 3"),
+            "line 4: `max_attempts` applies only to calls that are rerun",
         ),
         (
             &format!("{COMMAND}tools.t.name = \"call_tool\""),
@@ -189,14 +262,21 @@ fn notification_may_name_tool_of_upstream() {
 fn settings_that_the_file_accepts_are_accepted_by_the_gateway() {
     let file = "[upstreams.a]\ncommand = [\"c\"]\nworking_dir = \"/\"\nenv = { A = \"b\" }\npass_env = [\"PATH\"]\n\
         inherit_env = false\nmax_processes = 2\nprotocol_version = \"2025-06-18\"\nprefix = \"p\"\nonly = [\"x*\"]\n\
-        hide = [\"y?\"]\nisolation = \"session\"\nstart_timeout = \"1s\"\nidle_stop = \"2s\"\nmax_concurrent = 3\n\
-        input = \"never\"\npin = \"deny\"\nmax_result = \"1 MiB\"\nmax_tools = 9\nlog = \"debug\"\ntask = \"always\"\n\
-        timeout = \"3s\"\non_crash = \"fail\"\nalways_listed = true\n\
+        hide = [\"y?\"]\nisolation = \"session\"\nstart = \"at-start\"\nstart_timeout = \"1s\"\nidle_stop = \"2s\"\nmax_concurrent = 3\n\
+        input = \"never\"\npin = \"deny\"\nmax_result = \"1 MiB\"\nmax_tools = 9\ninstructions = false\nlog = \"debug\"\ntask = \"always\"\n\
+        timeout = \"3s\"\non_crash = \"rerun\"\nmax_attempts = 2\nalways_listed = true\n\
         [upstreams.a.tools.t]\nname = \"n\"\ndescription = \"d\"\nhide = false\nread_only = true\ndestructive = false\n\
         idempotent = true\nmax_result = \"2 MiB\"\neager = true\nrepeat = \"new\"\nmax_inline = \"3 KiB\"\nanswers = [\"tool\"]\n\
         approve = { by = \"caller\", when = { env = [\"prod\"] } }\ntags = { a = \"{a}\" }\n\
         [upstreams.b]\nurl = \"http://example.com\"\nallow_http = true\nheaders = { X-A = \"b\" }\ntoken_file = \"t\"\nca_file = \"c\"\n\
-        [gateway]\ndiscovery = \"search\"\nsearch_results = 2\nlist_wait = \"1s\"\nmax_processes = 3\nreport_problems = false\n";
+        [upstreams.c]\nurl = \"https://example.com\"\nauth = { kind = \"login\", scopes = [\"s\"], client_id = \"c\", client_secret_env = \"PATH\" }\n\
+        [upstreams.d]\nurl = \"https://example.com\"\nauth = { kind = \"client-credentials\", client_id = \"c\", client_secret_env = \"PATH\" }\n\
+        [upstreams.e]\nurl = \"https://example.com\"\nauth = { kind = \"exchange\", token_url = \"https://id/token\", resource = \"https://a\", \
+        subject = \"principal\", client_id = \"c\", client_secret_env = \"PATH\" }\n\
+        [upstreams.f]\nurl = \"https://example.com\"\nauth = { kind = \"each-user\", scopes = [\"s\"], client_id = \"c\" }\n\
+        [auth]\nresource = \"https://a/mcp\"\n[auth.proxy]\nprovider = \"https://id\"\nclient_id = \"c\"\n\
+        signing_secret_env = \"PATH\"\nallow_all_users = true\n\
+        [gateway]\ndiscovery = \"search\"\nsearch_results = 2\nlist_wait = \"1s\"\nmax_processes = 3\nreport_problems = false\naudit = \"store\"\n";
     let config = config(file);
     let mut gateway = outlive_gateway::Gateway::builder().settings(config.gateway.clone());
     let upstreams: Vec<Upstream> =
@@ -224,6 +304,7 @@ fn upstream_without_keys_has_defaults_of_page() {
         ("list_wait", in_words(Duration::from_secs(5))),
         ("max_processes", "64".to_owned()),
         ("report_problems", "true".to_owned()),
+        ("audit", "Off".to_owned()),
     ] {
         assert!(library.contains(&format!("{key}: {shown}")), "{key}: {library}");
         let row = rows("gateway").into_iter().find(|(known, _)| known == key);
