@@ -1,5 +1,5 @@
 // The official TypeScript client with our server: `node client.mjs VERSION URL`, or `… VERSION -- PROGRAM ARGUMENT…`.
-// Reports each feature as `interop-client` does: one line of JSON each.
+// Reports each feature as `interop-client` does: one line of JSON each. `FEATURES` in the environment selects them.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -8,13 +8,18 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 const [version, target, command, ...args] = process.argv.slice(2);
 const modern = version === "2026-07-28";
-const capabilities = { elicitation: { form: {} }, sampling: {}, roots: {} };
+const selected = process.env.FEATURES?.split(",");
+const hasUrls = selected?.some((feature) => feature.startsWith("url"));
+const capabilities = { elicitation: { form: {}, ...(hasUrls ? { url: {} } : {}) }, sampling: {}, roots: {} };
 const mode = modern ? { pin: version } : "legacy";
-const client = new Client({ name: "ts-client", version: "2.4.0" }, { capabilities, versionNegotiation: { mode } });
-client.setRequestHandler("elicitation/create", async () => ({
-  action: "accept",
-  content: { username: "Ada", email: "ada@example.com" },
-}));
+const supported = modern ? {} : { supportedProtocolVersions: [version] };
+const client = new Client({ name: "ts-client", version: "2.4.0" }, { capabilities, versionNegotiation: { mode }, ...supported });
+client.setRequestHandler("elicitation/create", async ({ params }) => {
+  if (params.mode === "url") return { action: "accept" };
+  const known = { username: "Ada", email: "ada@example.com", ok: true };
+  const wanted = Object.keys(params.requestedSchema.properties);
+  return { action: "accept", content: Object.fromEntries(wanted.map((name) => [name, known[name]])) };
+});
 client.setRequestHandler("sampling/createMessage", async () => ({
   role: "assistant",
   content: { type: "text", text: "a sampled text" },
@@ -22,13 +27,15 @@ client.setRequestHandler("sampling/createMessage", async () => ({
   stopReason: "endTurn",
 }));
 client.setRequestHandler("roots/list", async () => ({ roots: [{ uri: "file:///interop", name: "interop" }] }));
-const heard = { logs: 0, changes: 0 };
+const heard = { logs: 0, changes: 0, updates: 0 };
 client.setNotificationHandler("notifications/message", () => void (heard.logs += 1));
 client.setNotificationHandler("notifications/tools/list_changed", () => void (heard.changes += 1));
+client.setNotificationHandler("notifications/resources/updated", () => void (heard.updates += 1));
 const transport = target === "--" ? new StdioClientTransport({ command, args }) : new StreamableHTTPClientTransport(new URL(target));
 await client.connect(transport);
 
-async function report(feature, run) {
+async function report(feature, run, isDefault = true) {
+  if (selected ? !selected.includes(feature) : !isDefault) return;
   let why = null;
   try {
     await Promise.race([
@@ -100,9 +107,31 @@ await report("cancel", async () => {
 });
 await report("listen", async () => {
   if (modern) await client.listen({ toolsListChanged: true });
+  const before = heard.changes;
   await says("test_trigger_tool_change", "changed");
-  await until("no change was heard of", () => heard.changes > 0);
+  await until("no change was heard of", () => heard.changes > before);
 });
+// Not in the default run: `cargo xtask interop --gateway` selects these.
+const only = (feature, run) => report(feature, run, false);
+await only("url", () => says("test_url_elicitation", "url: accept"));
+await only("url_required", () => says("test_url_required", "consented"));
+await only("templates", async () => {
+  const { resourceTemplates } = await client.listResourceTemplates();
+  if (!resourceTemplates.some((it) => it.uriTemplate === "test://template/{id}/data")) throw new Error("the template is not listed");
+  const { contents } = await client.readResource({ uri: "test://template/7/data" });
+  if (!contents[0].text.includes("ID: 7")) throw new Error(JSON.stringify(contents));
+});
+await only("subscribe", async () => {
+  const uri = "test://watched-resource";
+  await (modern ? client.listen({ resourceSubscriptions: [uri] }) : client.subscribeResource({ uri }));
+  // A gateway subscribes at its upstream a moment later.
+  await until("no update was heard of", async () => {
+    await says("test_touch_resource", "touched");
+    return heard.updates > 0;
+  });
+});
+await only("state", () => says("test_input_required_result_request_state", "state-ok"));
+await only("gateway_state", () => says("test_sampling", "a sampled text", { prompt: "Say something" }));
 if (!modern && target !== "--") await report("resumption", () => says("test_reconnection", "completed successfully"));
 await client.close();
 process.exit(0);

@@ -3,13 +3,17 @@
 import anyio
 import features
 import mcp_types as types
-from features import COMMAND, MODE, MODERN, TARGET, says
+from features import COMMAND, MODE, MODERN, TARGET, WATCHED, says
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 
 
 async def elicited(context, params):
-    return types.ElicitResult(action="accept", content={"username": "Ada", "email": "ada@example.com"})
+    if params.mode == "url":
+        return types.ElicitResult(action="accept")
+    known = {"username": "Ada", "email": "ada@example.com", "ok": True}
+    wanted = params.requested_schema["properties"]
+    return types.ElicitResult(action="accept", content={name: known[name] for name in wanted})
 
 
 async def sampled(context, params):
@@ -36,6 +40,24 @@ async def listen(client):
             return
 
 
+async def subscribe(client):
+    if not MODERN:
+        return await features.subscribe(client)
+    async with client.listen(resource_subscriptions=[WATCHED]) as updates:
+        async with anyio.create_task_group() as group:
+
+            async def touch():
+                # A gateway subscribes at its upstream a moment later.
+                while True:
+                    await says(client, "test_touch_resource", "touched")
+                    await anyio.sleep(0.1)
+
+            group.start_soon(touch)
+            async for _ in updates:
+                break
+            group.cancel_scope.cancel()
+
+
 async def main():
     client = Client(
         StdioServerParameters(command=COMMAND[0], args=COMMAND[1:]) if TARGET == "--" else TARGET,
@@ -47,7 +69,7 @@ async def main():
         log_level="debug" if MODERN else None,
         message_handler=features.told,
     )
-    await features.play(client, logging=logging, listen=listen)
+    await features.play(client, logging=logging, listen=listen, subscribe=subscribe)
 
 
 anyio.run(main)

@@ -12,8 +12,10 @@ features.ON_PROGRESS = "progress_handler"
 
 
 async def elicited(message, response_type, params, context):
+    if getattr(params, "mode", "form") == "url":
+        return {}
     properties = (getattr(params, "requested_schema", None) or {}).get("properties", {})
-    known = {"username": "Ada", "email": "ada@example.com", "name": "Ada", "confirm": True}
+    known = {"username": "Ada", "email": "ada@example.com", "name": "Ada", "confirm": True, "ok": True}
     return {name: known.get(name, True) for name in properties} or known
 
 
@@ -42,6 +44,17 @@ async def tasks(client):
     await until("the task was not cancelled", ended)
 
 
+async def task(client):
+    task = await call_tool_task(client, "slow_compute", {"seconds": 0.3, "label": "it"})
+    result = await task.result()
+    check("it took" in text(result), f"`slow_compute` says {text(result)}")
+
+
+async def task_input(client):
+    # A call of the tool follows its task, and responds to the input request in it.
+    await features.says(client, "sample_in_task", "a sampled text", {"prompt": "Say something"})
+
+
 async def main():
     client = Client(
         StdioTransport(command=COMMAND[0], args=COMMAND[1:]) if TARGET == "--" else TARGET,
@@ -52,7 +65,9 @@ async def main():
         log_handler=features.logged,
         message_handler=features.told,
     )
-    await features.play(client, logging=logging, tasks=tasks)
+    # The last two only run if they are selected.
+    own = {"task": task, "task_input": task_input} if features.SELECTED else {"tasks": tasks}
+    await features.play(client, logging=logging, **own)
 
 
 anyio.run(main)

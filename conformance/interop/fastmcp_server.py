@@ -14,6 +14,7 @@ import uvicorn
 from fastmcp import Context, FastMCP
 from fastmcp.server.event_store import EventStore
 from fastmcp_tasks import TasksExtension
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import BaseModel
 
 warnings.simplefilter("ignore")
@@ -21,6 +22,9 @@ server = FastMCP("fastmcp-server", version="4.1.4")
 # The queue is in the memory of this process.
 server.add_extension(TasksExtension(url="memory://"))
 held = {"running": 0, "cancelled": 0}
+done = {"added": False, "consent": False}
+WATCHED = "test://watched-resource"
+CONSENT = {"message": "Please agree", "url": "https://example.com/consent"}
 Said = str | types.InputRequiredResult
 
 
@@ -55,6 +59,16 @@ async def test_simple_text() -> str:
 @server.resource("test://static-text")
 async def static_text() -> str:
     return "text"
+
+
+@server.resource(WATCHED)
+async def watched() -> str:
+    return "watched"
+
+
+@server.resource("test://template/{id}/data")
+async def template(id: str) -> str:
+    return f"Data for ID: {id}"
 
 
 @server.prompt
@@ -94,8 +108,7 @@ async def test_elicitation(message: str, ctx: Context) -> Said:
     return f"User response: {result.data}"
 
 
-@server.tool(output_schema=None)
-async def test_sampling(prompt: str, ctx: Context) -> Said:
+async def sample(prompt, ctx):
     message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))
     if modern(ctx):
         answer = answered(ctx, "llm")
@@ -105,6 +118,47 @@ async def test_sampling(prompt: str, ctx: Context) -> Said:
         return types.InputRequiredResult(input_requests={"llm": types.CreateMessageRequest(params=asked)})
     result = await ctx.session.create_message([message], max_tokens=100, related_request_id=ctx.request_id)
     return f"LLM response: {result.content}"
+
+
+@server.tool(output_schema=None)
+async def test_sampling(prompt: str, ctx: Context) -> Said:
+    return await sample(prompt, ctx)
+
+
+@server.tool(output_schema=None)
+async def sample_in_task(prompt: str, ctx: Context) -> Said:
+    return await sample(prompt, ctx)
+
+
+@server.tool(output_schema=None)
+async def test_url_elicitation(ctx: Context) -> Said:
+    if modern(ctx):
+        answer = answered(ctx, "url")
+        if answer:
+            return f"url: {answer['action']}"
+        asked = types.ElicitRequestURLParams(**CONSENT)
+        return types.InputRequiredResult(input_requests={"url": types.ElicitRequest(params=asked)})
+    result = await ctx.session.elicit_url(elicitation_id="consent-1", related_request_id=ctx.request_id, **CONSENT)
+    return f"url: {result.action}"
+
+
+@server.tool(output_schema=None)
+async def test_url_required() -> str:
+    if done["consent"]:
+        return "consented"
+    done["consent"] = True
+    raise UrlElicitationRequiredError([types.ElicitRequestURLParams(elicitation_id="consent-2", **CONSENT)])
+
+
+@server.tool(output_schema=None)
+async def test_input_required_result_request_state(ctx: Context) -> Said:
+    answer = answered(ctx, "confirm")
+    if answer:
+        return f"state-ok: {answer['content']['ok']}" if ctx.request_state == "the state" else "another state"
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    asked = types.ElicitRequestFormParams(message="Is this all right?", requested_schema=schema)
+    requests = {"confirm": types.ElicitRequest(params=asked)}
+    return types.InputRequiredResult(input_requests=requests, request_state="the state")
 
 
 @server.tool(output_schema=None)
@@ -141,8 +195,17 @@ async def how_held() -> str:
     return f"running: {held['running']}, cancelled: {held['cancelled']}"
 
 
+async def test_added_tool() -> str:
+    return "added"
+
+
 @server.tool(output_schema=None)
 async def test_trigger_tool_change(ctx: Context) -> str:
+    done["added"] = not done["added"]
+    if done["added"]:
+        server.add_tool(test_added_tool)
+    else:
+        server.local_provider.remove_tool("test_added_tool")
     await ctx.send_notification(types.ToolListChangedNotification())
     return "the list of tools has changed"
 

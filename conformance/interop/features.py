@@ -1,10 +1,11 @@
 """The features that the Python clients test with our server: `CLIENT.py VERSION URL` or `… VERSION -- PROGRAM ARGUMENT…`.
-Reports each feature as `interop-client` does, with one line of JSON.
+Reports each feature as `interop-client` does, with one line of JSON. `FEATURES` in the environment selects them.
 
 This file covers names that differ between two clients; larger differences are in the files of the clients.
 """
 
 import json
+import os
 import sys
 import warnings
 
@@ -15,7 +16,9 @@ warnings.simplefilter("ignore")
 VERSION, TARGET, *COMMAND = sys.argv[1:]
 MODERN = VERSION == "2026-07-28"
 MODE = VERSION if MODERN else "legacy"
-heard = {"logs": 0, "changes": 0, "progress": 0}
+SELECTED = os.environ.get("FEATURES", "").split(",") if "FEATURES" in os.environ else None
+WATCHED = "test://watched-resource"
+heard = {"logs": 0, "changes": 0, "progress": 0, "updates": 0}
 
 # The options of each tool call, and the name of the progress callback parameter.
 CALL = {}
@@ -27,8 +30,11 @@ async def logged(message):
 
 
 async def told(message):
-    if isinstance(getattr(message, "root", message), types.ToolListChangedNotification):
+    message = getattr(message, "root", message)
+    if isinstance(message, types.ToolListChangedNotification):
         heard["changes"] += 1
+    if isinstance(message, types.ResourceUpdatedNotification):
+        heard["updates"] += 1
 
 
 async def progressed(progress, total, message):
@@ -125,14 +131,60 @@ async def cancel(client):
 
 
 async def listen(client):
+    before = heard["changes"]
     await says(client, "test_trigger_tool_change", "changed")
-    await until("no change was heard of", lambda: came("changes"))
+
+    async def changed():
+        return heard["changes"] > before
+
+    await until("no change was heard of", changed)
 
 
 async def resumption(client):
     await says(client, "test_reconnection", "completed successfully")
 
 
+async def url(client):
+    await says(client, "test_url_elicitation", "url: accept")
+
+
+async def url_required(client):
+    await says(client, "test_url_required", "consented")
+
+
+async def templates(client):
+    listed = await client.list_resource_templates()
+    listed = getattr(listed, "resource_templates", listed)
+    check(any(it.uri_template == "test://template/{id}/data" for it in listed), "the template is not listed")
+    read = await client.read_resource("test://template/7/data")
+    contents = getattr(read, "contents", read)
+    check("ID: 7" in contents[0].text, f"it reads {contents}")
+
+
+async def subscribe(client):
+    await getattr(client, "session", client).subscribe_resource(WATCHED)
+
+    async def touched():
+        # A gateway subscribes at its upstream a moment later.
+        await says(client, "test_touch_resource", "touched")
+        return heard["updates"] > 0
+
+    await until("no update was heard of", touched)
+
+
+async def state(client):
+    await says(client, "test_input_required_result_request_state", "state-ok")
+
+
+# Not in the default run: `cargo xtask interop --gateway` selects these.
+MORE = {
+    "url": url,
+    "url_required": url_required,
+    "templates": templates,
+    "subscribe": subscribe,
+    "state": state,
+    "gateway_state": sampling,
+}
 FEATURES = {
     "tools": tools,
     "resources": resources,
@@ -154,8 +206,8 @@ if not MODERN and TARGET != "--":
 async def play(client, **own):
     """Tests all features with a client, some with its own functions, and reports each."""
     async with client:
-        for feature, run in (FEATURES | own).items():
-            if run is None:
+        for feature, run in (MORE | FEATURES | own).items():
+            if run is None or feature not in (SELECTED or FEATURES):
                 continue
             why = None
             try:

@@ -6,20 +6,38 @@ import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from "@modelcontextprotocol/node";
-import { McpServer, acceptedContent, completable, createMcpHandler, inputRequired, inputResponse } from "@modelcontextprotocol/server";
+import {
+  McpServer,
+  ResourceTemplate,
+  UrlElicitationRequiredError,
+  acceptedContent,
+  completable,
+  createMcpHandler,
+  inputRequired,
+  inputResponse,
+} from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import * as z from "zod";
 
 const held = { running: 0, cancelled: 0 };
 const text = (text) => ({ content: [{ type: "text", text }] });
+const watched = "test://watched-resource";
 let changed = () => {};
+let updated = () => {};
+let hasMore = false;
+let hasConsent = false;
 
 function everything() {
-  const server = new McpServer({ name: "ts-server", version: "2.4.0" }, { capabilities: { logging: {}, tools: { listChanged: true } } });
+  const server = new McpServer({ name: "ts-server", version: "2.4.0" }, {
+    capabilities: { logging: {}, tools: { listChanged: true }, resources: { subscribe: true } },
+  });
   const tool = (name, run, inputSchema = z.object({})) => server.registerTool(name, { description: name, inputSchema }, run);
 
   tool("test_simple_text", async () => text("This is a simple text response for testing."));
   server.registerResource("static", "test://static-text", {}, async (uri) => ({ contents: [{ uri: uri.href, text: "text" }] }));
+  server.registerResource("watched", watched, {}, async (uri) => ({ contents: [{ uri: uri.href, text: "watched" }] }));
+  const template = new ResourceTemplate("test://template/{id}/data", { list: undefined });
+  server.registerResource("template", template, {}, async (uri, { id }) => ({ contents: [{ uri: uri.href, text: `Data for ID: ${id}` }] }));
   const words = ["test", "testing", "value"];
   const arg1 = completable(z.string(), (value) => words.filter((word) => word.startsWith(value)));
   server.registerPrompt("test_prompt_with_arguments", { argsSchema: z.object({ arg1, arg2: z.string() }) }, ({ arg1, arg2 }) => ({
@@ -43,12 +61,32 @@ function everything() {
     if (answer) return text(`User response: ${answer.username} <${answer.email}>`);
     return inputRequired({ inputRequests: { user: inputRequired.elicit({ mode: "form", message, requestedSchema: user }) } });
   }, z.object({ message: z.string() }));
-  tool("test_sampling", async ({ prompt }, ctx) => {
+  const sample = async ({ prompt }, ctx) => {
     const answer = inputResponse(ctx.mcpReq.inputResponses, "llm");
     if (answer.kind === "sampling") return text(`LLM response: ${JSON.stringify(answer)}`);
     const messages = [{ role: "user", content: { type: "text", text: prompt } }];
     return inputRequired({ inputRequests: { llm: inputRequired.createMessage({ messages, maxTokens: 100 }) } });
-  }, z.object({ prompt: z.string() }));
+  };
+  tool("test_sampling", sample, z.object({ prompt: z.string() }));
+  tool("sample_in_task", sample, z.object({ prompt: z.string() }));
+  const consent = { message: "Please agree", url: "https://example.com/consent" };
+  tool("test_url_elicitation", async (_, ctx) => {
+    const answer = inputResponse(ctx.mcpReq.inputResponses, "url");
+    if (answer.kind === "elicit") return text(`url: ${answer.action}`);
+    return inputRequired({ inputRequests: { url: inputRequired.elicitUrl(consent) } });
+  });
+  tool("test_url_required", async () => {
+    if (hasConsent) return text("consented");
+    hasConsent = true;
+    throw new UrlElicitationRequiredError([{ mode: "url", elicitationId: randomUUID(), ...consent }]);
+  });
+  tool("test_input_required_result_request_state", async (_, ctx) => {
+    const answer = acceptedContent(ctx.mcpReq.inputResponses, "confirm");
+    if (answer) return text(ctx.mcpReq.requestState() === "the state" ? `state-ok: ${answer.ok}` : "another state");
+    const requestedSchema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
+    const confirm = inputRequired.elicit({ mode: "form", message: "Is this all right?", requestedSchema });
+    return inputRequired({ inputRequests: { confirm }, requestState: "the state" });
+  });
   tool("test_input_required_result_list_roots", async (_, ctx) => {
     const answer = inputResponse(ctx.mcpReq.inputResponses, "roots");
     if (answer.kind === "roots") return text(`${answer.roots.length} roots`);
@@ -70,10 +108,22 @@ function everything() {
     return text("held");
   });
   tool("held", async () => text(`running: ${held.running}, cancelled: ${held.cancelled}`));
+  const more = tool("test_added_tool", async () => text("added"));
+  if (!hasMore) more.disable();
   tool("test_trigger_tool_change", async () => {
-    server.sendToolListChanged();
+    hasMore = !hasMore;
+    // Notifies the client of a session.
+    if (hasMore) more.enable();
+    else more.disable();
     changed();
     return text("the list of tools has changed");
+  });
+  for (const method of ["resources/subscribe", "resources/unsubscribe"]) server.server.setRequestHandler(method, async () => ({}));
+  tool("test_touch_resource", async () => {
+    // A client of 2026-07-28 over HTTP gets it from `updated` instead.
+    await server.server.sendResourceUpdated({ uri: watched }).catch(() => {});
+    updated();
+    return text("touched");
   });
   tool("test_reconnection", async (_, ctx) => {
     // Fails if there is no stream to close, so that the feature cannot pass without one.
@@ -109,6 +159,7 @@ if (process.argv.includes("--stdio")) {
 } else {
   const modern = createMcpHandler(everything, { legacy: "reject" });
   changed = () => modern.notify.toolsChanged();
+  updated = () => modern.notify.resourceUpdated(watched);
   const handler = toNodeHandler(modern);
   const sessions = new Map();
   const legacy = async (req, res) => {

@@ -11,11 +11,15 @@ import anyio
 import mcp_types as types
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import BaseModel
 
 warnings.simplefilter("ignore")
 server = MCPServer("python-server", version="2.3.0")
 held = {"running": 0, "cancelled": 0}
+done = {"added": False, "consent": False}
+WATCHED = "test://watched-resource"
+CONSENT = {"message": "Please agree", "url": "https://example.com/consent"}
 
 
 class User(BaseModel):
@@ -41,6 +45,16 @@ async def test_simple_text() -> str:
 @server.resource("test://static-text")
 async def static_text() -> str:
     return "text"
+
+
+@server.resource(WATCHED)
+async def watched() -> str:
+    return "watched"
+
+
+@server.resource("test://template/{id}/data")
+async def template(id: str) -> str:
+    return f"Data for ID: {id}"
 
 
 @server.prompt()
@@ -80,8 +94,7 @@ async def test_elicitation(message: str, ctx: Context):
     return f"User response: {result.data}"
 
 
-@server.tool(structured_output=False)
-async def test_sampling(prompt: str, ctx: Context):
+async def sample(prompt, ctx):
     message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))
     if modern(ctx):
         answer = answered(ctx, "llm")
@@ -91,6 +104,56 @@ async def test_sampling(prompt: str, ctx: Context):
         return types.InputRequiredResult(input_requests={"llm": types.CreateMessageRequest(params=asked)})
     result = await ctx.session.create_message([message], max_tokens=100, related_request_id=ctx.request_id)
     return f"LLM response: {result.content}"
+
+
+@server.tool(structured_output=False)
+async def test_sampling(prompt: str, ctx: Context):
+    return await sample(prompt, ctx)
+
+
+@server.tool(structured_output=False)
+async def sample_in_task(prompt: str, ctx: Context):
+    return await sample(prompt, ctx)
+
+
+@server.tool(structured_output=False)
+async def test_url_elicitation(ctx: Context):
+    if modern(ctx):
+        answer = answered(ctx, "url")
+        if answer:
+            return f"url: {answer['action']}"
+        asked = types.ElicitRequestURLParams(**CONSENT)
+        return types.InputRequiredResult(input_requests={"url": types.ElicitRequest(params=asked)})
+    result = await ctx.elicit_url(elicitation_id="consent-1", **CONSENT)
+    return f"url: {result.action}"
+
+
+@server.tool(structured_output=False)
+async def test_url_required() -> str:
+    if done["consent"]:
+        return "consented"
+    done["consent"] = True
+    raise UrlElicitationRequiredError([types.ElicitRequestURLParams(elicitation_id="consent-2", **CONSENT)])
+
+
+@server.tool(structured_output=False)
+async def test_input_required_result_request_state(ctx: Context):
+    answer = answered(ctx, "confirm")
+    if answer:
+        return f"state-ok: {answer['content']['ok']}" if ctx.request_state == "the state" else "another state"
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    asked = types.ElicitRequestFormParams(message="Is this all right?", requested_schema=schema)
+    requests = {"confirm": types.ElicitRequest(params=asked)}
+    return types.InputRequiredResult(input_requests=requests, request_state="the state")
+
+
+@server.tool(structured_output=False)
+async def test_touch_resource(ctx: Context) -> str:
+    if modern(ctx):
+        await ctx.notify_resource_updated(WATCHED)
+    else:
+        await ctx.session.send_resource_updated(WATCHED)
+    return "touched"
 
 
 @server.tool(structured_output=False)
@@ -127,8 +190,17 @@ async def how_held() -> str:
     return f"running: {held['running']}, cancelled: {held['cancelled']}"
 
 
+async def test_added_tool() -> str:
+    return "added"
+
+
 @server.tool(structured_output=False)
 async def test_trigger_tool_change(ctx: Context) -> str:
+    done["added"] = not done["added"]
+    if done["added"]:
+        server.add_tool(test_added_tool)
+    else:
+        server.remove_tool("test_added_tool")
     if modern(ctx):
         await ctx.notify_tools_changed()
     else:

@@ -65,12 +65,12 @@ pub(crate) fn add(builder: ServerBuilder) -> ServerBuilder {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Ask {
+pub(crate) struct Ask {
     /// The prompt for the model.
     prompt: String,
 }
 
-async fn sampling(cx: Durable, Args(ask): Args<Ask>) -> Result<String> {
+pub(crate) async fn sampling(cx: Durable, Args(ask): Args<Ask>) -> Result<String> {
     let answer = cx.sample("llm", question(ask.prompt)).await?;
     Ok(format!("LLM response: {}", text(&answer)))
 }

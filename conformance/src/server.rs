@@ -17,5 +17,6 @@ pub fn everything(config: TaskConfig) -> Result<Server, BuildError> {
     let builder = questions::add(prompts::add(resources::add(tools::add(skills::add(builder)))));
     let server = builder.build()?;
     tools::own(&server)?;
+    interop::own(&server)?;
     Ok(server)
 }

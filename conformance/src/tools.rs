@@ -136,17 +136,21 @@ async fn custom_header(Args(args): Args<CustomHeader>) -> String {
     args.value
 }
 
+/// Adds a tool, or removes it. A gateway ignores a list that is the same as before.
 async fn change_tools(server: Server) -> Result<&'static str> {
-    server.add_tool(Tool::new("test_added_tool", simple_text).description("Was added later"))?;
-    server.remove_tool("test_added_tool");
+    if !server.remove_tool("test_added_tool") {
+        server
+            .add_tool(Tool::new("test_added_tool", simple_text).description("Was added later"))?;
+    }
     Ok("the list of tools has changed")
 }
 
 async fn change_prompts(server: Server) -> Result<&'static str> {
-    server.add_prompt(
-        Prompt::new("test_added_prompt", || async { "added" }).description("Was added later"),
-    )?;
-    server.remove_prompt("test_added_prompt");
+    if !server.remove_prompt("test_added_prompt") {
+        server.add_prompt(
+            Prompt::new("test_added_prompt", || async { "added" }).description("Was added later"),
+        )?;
+    }
     Ok("the list of prompts has changed")
 }
 

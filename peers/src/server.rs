@@ -11,7 +11,7 @@ use std::{
     error::Error,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -41,7 +41,19 @@ struct Everything {
     /// Subscribers, since 2026-07-28.
     sinks: watch::Sender<Vec<SubscriptionSink>>,
     sessions: Arc<LocalSessionManager>,
+    /// Whether the tools include one more.
+    has_more: Arc<AtomicBool>,
 }
+
+/// A change that subscribers are notified of.
+#[derive(Clone, Copy)]
+enum Change {
+    Tools,
+    Watched,
+}
+
+/// The resource that a tool changes.
+const WATCHED: &str = "test://watched-resource";
 
 /// Counters of held and cancelled calls.
 #[derive(Default)]
@@ -73,6 +85,7 @@ impl ServerHandler for Everything {
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
+            .enable_resources_subscribe()
             .enable_prompts()
             .enable_completions()
             .enable_logging()
@@ -86,8 +99,10 @@ impl ServerHandler for Everything {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = TOOLS.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
-        read(json!({"tools": tools}))
+        let more = self.has_more.load(Relaxed).then_some("test_added_tool");
+        let names = TOOLS.into_iter().chain(more);
+        let tools = names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+        read(json!({"tools": tools.collect::<Vec<_>>()}))
     }
 
     async fn list_resources(
@@ -95,7 +110,33 @@ impl ServerHandler for Everything {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        read(json!({"resources": [{"uri": "test://static-text", "name": "text"}]}))
+        let watched = json!({"uri": WATCHED, "name": "watched"});
+        read(json!({"resources": [{"uri": "test://static-text", "name": "text"}, watched]}))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = json!({"uriTemplate": "test://template/{id}/data", "name": "template"});
+        read(json!({"resourceTemplates": [template]}))
+    }
+
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
     }
 
     async fn read_resource(
@@ -103,7 +144,10 @@ impl ServerHandler for Everything {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let contents = ResourceContents::text("text", request.uri);
+        let id = request.uri.strip_prefix("test://template/");
+        let id = id.and_then(|rest| rest.strip_suffix("/data"));
+        let text = id.map_or("text".to_owned(), |id| format!("Data for ID: {id}"));
+        let contents = ResourceContents::text(text, request.uri);
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
@@ -196,7 +240,9 @@ impl ServerHandler for Everything {
             }
             "test_tool_with_progress" => progress(&cx).await,
             "test_elicitation" => ask(&cx, &call, elicitation(&call)?).await,
-            "test_sampling" => ask(&cx, &call, sampling(&call)?).await,
+            "test_sampling" | "sample_in_task" => ask(&cx, &call, sampling(&call)?).await,
+            "test_url_elicitation" => ask(&cx, &call, url_elicitation()?).await,
+            "test_input_required_result_request_state" => confirm(&call),
             "test_input_required_result_list_roots" => {
                 ask(&cx, &call, InputRequest::ListRoots(ListRootsRequest::default())).await
             }
@@ -207,14 +253,22 @@ impl ServerHandler for Everything {
                     [&self.held.running, &self.held.cancelled].map(|count| count.load(Relaxed));
                 Ok(says(format!("running: {running}, cancelled: {cancelled}")))
             }
-            "test_trigger_tool_change" => self.change(&cx).await,
+            "test_trigger_tool_change" => {
+                self.has_more.fetch_xor(true, Relaxed);
+                self.change(&cx, Change::Tools).await?;
+                Ok(says("the list of tools has changed"))
+            }
+            "test_touch_resource" => {
+                self.change(&cx, Change::Watched).await?;
+                Ok(says("touched"))
+            }
             "test_reconnection" => self.reconnection(&cx).await,
             name => Err(ErrorData::invalid_params(format!("unknown tool `{name}`"), None)),
         }
     }
 }
 
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 15] = [
     "test_simple_text",
     "test_tool_with_logging",
     "test_tool_with_progress",
@@ -226,6 +280,10 @@ const TOOLS: [&str; 11] = [
     "held",
     "test_trigger_tool_change",
     "test_reconnection",
+    "sample_in_task",
+    "test_url_elicitation",
+    "test_input_required_result_request_state",
+    "test_touch_resource",
 ];
 
 impl Everything {
@@ -258,26 +316,40 @@ impl Everything {
         Ok(says("held"))
     }
 
-    async fn change(&self, cx: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+    /// Notifies the client of a session, or all subscribers.
+    async fn change(
+        &self,
+        cx: &RequestContext<RoleServer>,
+        change: Change,
+    ) -> Result<(), ErrorData> {
         if is_modern(cx) {
-            let told = tokio::time::timeout(PATIENCE, self.tell_listeners());
-            told.await.map_err(|_| ErrorData::internal_error("no subscriber", None))?;
-        } else {
-            cx.peer.notify_tool_list_changed().await.map_err(broken)?;
+            let told = tokio::time::timeout(PATIENCE, self.tell_listeners(change)).await;
+            return told.map_err(|_| ErrorData::internal_error("no subscriber", None));
         }
-        Ok(says("the list of tools has changed"))
+        let sent = match change {
+            Change::Tools => cx.peer.notify_tool_list_changed().await,
+            Change::Watched => {
+                let updated = ResourceUpdatedNotificationParam::new(WATCHED);
+                cx.peer.notify_resource_updated(updated).await
+            }
+        };
+        sent.map_err(broken)
     }
 
     /// Notifies all subscribers and waits for the first one. rmcp acknowledges a subscription
     /// before it calls `listen`, so the client's next call may arrive earlier.
-    async fn tell_listeners(&self) {
+    async fn tell_listeners(&self, change: Change) {
         let mut listening = self.sinks.subscribe();
         loop {
             let sinks = listening.borrow_and_update().clone();
             let mut told = false;
             for sink in sinks {
-                // Errors of closed subscriptions are ignored.
-                told |= sink.notify_tool_list_changed().await.is_ok();
+                // Errors of closed and of other subscriptions are ignored.
+                let sent = match change {
+                    Change::Tools => sink.notify_tool_list_changed().await,
+                    Change::Watched => sink.notify_resource_updated(WATCHED).await,
+                };
+                told |= sent.is_ok();
             }
             if told || listening.changed().await.is_err() {
                 return;
@@ -326,6 +398,11 @@ async fn ask(
     call: &CallToolRequestParams,
     question: InputRequest,
 ) -> Result<CallToolResponse, ErrorData> {
+    let is_url = matches!(
+        &question,
+        InputRequest::Elicitation(it)
+            if matches!(it.params, ElicitRequestParams::UrlElicitationParams { .. })
+    );
     let answer = if is_modern(cx) {
         let answers = call.input_responses.as_ref();
         match answers.and_then(|it| it.get("it")) {
@@ -348,6 +425,7 @@ async fn ask(
     };
     Ok(match answer["roots"].as_array() {
         Some(roots) => says(format!("{} roots", roots.len())),
+        None if is_url => says(format!("url: {}", answer["action"].as_str().unwrap_or_default())),
         None => says(format!("answered: {answer}")),
     })
 }
@@ -363,6 +441,38 @@ fn elicitation(call: &CallToolRequestParams) -> Result<InputRequest, ErrorData> 
             "required": ["username", "email"],
         },
     }))?)))
+}
+
+fn url_elicitation() -> Result<InputRequest, ErrorData> {
+    Ok(InputRequest::Elicitation(ElicitRequest::new(read(json!({
+        "mode": "url",
+        "message": "Please agree",
+        "url": "https://example.com/consent",
+        "elicitationId": "consent-1",
+    }))?)))
+}
+
+/// Requests input with a request state, and checks the state that comes back.
+fn confirm(call: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
+    let answers = call.input_responses.as_ref();
+    if let Some(answer) = answers.and_then(|it| it.get("it")) {
+        let is_ours = call.request_state.as_deref() == Some("the state");
+        let ok = &answer["content"]["ok"];
+        return Ok(says(if is_ours { format!("state-ok: {ok}") } else { "another state".to_owned() }));
+    }
+    let question = InputRequest::Elicitation(ElicitRequest::new(read(json!({
+        "mode": "form",
+        "message": "Is this all right?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"ok": {"type": "boolean"}},
+            "required": ["ok"],
+        },
+    }))?));
+    let questions = InputRequests::from([("it".to_owned(), question)]);
+    let mut required = InputRequiredResult::from_input_requests(questions);
+    required.request_state = Some("the state".to_owned());
+    Ok(required.into())
 }
 
 fn sampling(call: &CallToolRequestParams) -> Result<InputRequest, ErrorData> {

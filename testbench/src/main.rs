@@ -11,6 +11,7 @@ mod conformance;
 mod console;
 mod crash;
 mod executions;
+mod gateway_process;
 mod hostile;
 mod hosts;
 mod interop;

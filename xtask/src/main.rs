@@ -45,10 +45,18 @@ usage: cargo xtask COMMAND
                  --scenario NAME            only one scenario, in each of its versions
                  --url URL                  a server that is already running
                  --with-tests               also builds the tests, as `test` does
+                 --through-gateway          our server directly and behind `outlive serve`; no scenario may fail only there
+                   --short                  only the required scenarios, over HTTP
   clients      third-party clients against a server with extensions that they do not know
   interop      our client with third-party servers, and third-party clients with our server; writes docs/interop.md
                  --short                    only peers that need node and cargo; writes nothing
                  --peer NAME                only peers whose name contains NAME
+                 --gateway                  third-party clients and servers with `outlive serve` between them, for all pairs of
+                                            protocol versions; servers of other authors; the tutorial. Writes
+                                            docs/gateway-interop.md
+                   --short                  five pairs, two servers and no Python; takes a minute, and writes nothing
+                   --pair TEXT              only pairs such as `2025-06-18 > 2026-07-28` that contain TEXT (repeat to narrow)
+                   --only PART              pairs, servers or tutorial (repeatable)
   logins       logins to our servers in a browser, through a third-party authorization server
                  --only TEXT                only legs whose name or client contains TEXT (repeat to narrow)
   views        the task view in a browser, under the official host of MCP Apps; writes pictures to target/views

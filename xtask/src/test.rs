@@ -116,6 +116,11 @@ const STEPS: &[Step] = &[
         set: Set::All,
         run: Run::Testbench(&["interop", "--short", "--with-tests"]),
     },
+    Step {
+        name: "conformance-gateway",
+        set: Set::All,
+        run: Run::Testbench(&["conformance", "--through-gateway", "--short", "--with-tests"]),
+    },
     Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
     Step { name: "views", set: Set::All, run: Run::Testbench(&["views", "--with-tests"]) },
     Step {
@@ -164,7 +169,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if list {
         for step in STEPS {
             let set = if step.set == Set::Quick { "" } else { "--all" };
-            println!("{:<14} {set:<5} {}", step.name, step.run);
+            println!("{:<19} {set:<5} {}", step.name, step.run);
         }
         return Ok(());
     }
@@ -199,9 +204,9 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<Vec<(&'a Step,
     }
     println!("\nEvery step passed.");
     for (step, time) in &times {
-        println!("  {:<14} {:>9}", step.name, seconds(*time));
+        println!("  {:<19} {:>9}", step.name, seconds(*time));
     }
-    println!("  {:<14} {:>9}", "total", seconds(start.elapsed()));
+    println!("  {:<19} {:>9}", "total", seconds(start.elapsed()));
     for note in notes {
         println!("{note}");
     }

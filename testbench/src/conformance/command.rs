@@ -11,22 +11,21 @@ use super::judge::Verdict;
 use super::leg::{Leg, Release, Side, Tasks};
 use super::server::Server;
 use super::suite::Suite;
-use super::{judge, legs, results, table};
+use super::{gateway, judge, legs, results, table};
 use xtask::args::Args;
 use xtask::process::{self, Build};
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
+    if args.flag("--through-gateway") {
+        return gateway::run(args);
+    }
     let scenario = args.value("--scenario")?;
     let url = args.value("--url")?;
     let build = Build::wanted(&mut args);
     args.finish()?;
 
     let folder = process::root().join("conformance");
-    let results = folder.join("results");
-    if results.exists() {
-        fs::remove_dir_all(&results).context("could not remove the results of the last run")?;
-    }
-    fs::create_dir_all(&results).context("could not create the folder conformance/results")?;
+    let results = results::emptied(&folder)?;
 
     let suite = Suite::ready(&folder)?;
     let scenarios = suite.scenarios(Release::Newest)?;

@@ -41,9 +41,15 @@ pub(super) struct Leg {
 impl Leg {
     /// The same leg against the server with default task settings.
     pub(super) fn by_default(&self) -> Self {
+        let named = self.named(format!("sqlite-{}", self.name));
+        Self { tasks: Tasks::DefaultsInSqlite, ..named }
+    }
+
+    /// The same leg under another name, and so with another folder of results.
+    pub(super) fn named(&self, name: String) -> Self {
         Self {
-            name: format!("sqlite-{}", self.name),
-            tasks: Tasks::DefaultsInSqlite,
+            name,
+            tasks: self.tasks,
             side: self.side,
             release: self.release,
             args: self.args.clone(),

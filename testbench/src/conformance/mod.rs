@@ -8,6 +8,7 @@
 
 mod baseline;
 mod command;
+mod gateway;
 mod judge;
 mod leg;
 mod legs;

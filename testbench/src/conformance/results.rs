@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -28,6 +28,16 @@ pub(super) enum Status {
     Warned,
     /// Skipped or informational.
     Skipped,
+}
+
+/// Creates the folder of the results in `folder`, and removes those of the last run.
+pub(super) fn emptied(folder: &Path) -> Result<PathBuf> {
+    let results = folder.join("results");
+    if results.exists() {
+        fs::remove_dir_all(&results).context("could not remove the results of the last run")?;
+    }
+    fs::create_dir_all(&results).context("could not create the folder conformance/results")?;
+    Ok(results)
 }
 
 /// Reads the results of one leg.

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use super::gateway;
 use super::legs::{self, Host, Leg, Peer, Side, Transport};
 use super::table::{self, Row};
 use crate::conformance::suite::{self, Suite};
@@ -28,6 +29,9 @@ struct Tools {
 }
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
+    if args.flag("--gateway") {
+        return gateway::run(args);
+    }
     let build = Build::wanted(&mut args);
     let short = args.flag("--short");
     let only = args.values("--peer")?;

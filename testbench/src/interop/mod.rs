@@ -6,6 +6,7 @@
 
 mod command;
 mod excuses;
+mod gateway;
 mod legs;
 mod table;
 

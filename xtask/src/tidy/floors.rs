@@ -52,8 +52,12 @@ const FLOORS: &[Floor] = &[
     },
     // Pages and the program use the facade: if they need more, the facade is incomplete.
     Floor { manifest: MANIFESTS[11], uses: &["outlive"], never: &["hyper", "rusqlite"] },
-    // The gateway uses the facade for both of its sides.
-    Floor { manifest: MANIFESTS[12], uses: &["outlive"], never: &["hyper", "rusqlite"] },
+    // The gateway uses the facade for both of its sides, and supervisors for its processes.
+    Floor {
+        manifest: MANIFESTS[12],
+        uses: &["outlive", "outlive-jobs"],
+        never: &["hyper", "rusqlite"],
+    },
     // The program also calls the API of a console. The HTTP client for that is not part of MCP, so
     // the facade does not export it.
     Floor {

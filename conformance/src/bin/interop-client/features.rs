@@ -26,33 +26,68 @@ use crate::{
 };
 
 /// The result of a feature, with the reason if it failed.
-type Tried = Result<(), String>;
+pub(crate) type Tried = Result<(), String>;
 
+/// The features of `cargo xtask interop`, in their order.
+const FEATURES: [&str; 13] = [
+    "tools",
+    "resources",
+    "prompts",
+    "completion",
+    "logging",
+    "progress",
+    "elicitation",
+    "sampling",
+    "roots",
+    "tasks",
+    "cancel",
+    "listen",
+    "resumption",
+];
+
+/// Tests every feature that the server of the profile has.
 pub(crate) async fn try_all(client: &Client, profile: &Profile) {
-    report("tools", tools(client, &profile.plain)).await;
-    report("resources", resources(client, profile)).await;
-    report("prompts", prompts(client, profile)).await;
-    report("completion", completion(client, profile)).await;
-    if let Some(tool) = &profile.logging {
-        report("logging", logging(client, tool)).await;
-    }
-    report("progress", progress(client, &profile.progress)).await;
-    report("elicitation", calling(client, &profile.elicitation)).await;
-    report("sampling", calling(client, &profile.sampling)).await;
-    report("roots", calling(client, &profile.roots)).await;
-    report("tasks", Box::pin(tasks(client, &profile.task))).await;
-    if let Some((hold, held)) = &profile.cancel {
-        report("cancel", cancel(client, hold, held)).await;
-    }
-    if let Some((resource, change)) = &profile.listen {
-        report("listen", listen(client, *resource, change)).await;
-    }
-    if let Some(tool) = &profile.resumption {
-        report("resumption", calling(client, tool)).await;
+    for feature in FEATURES {
+        let has = match feature {
+            "logging" => profile.logging.is_some(),
+            "cancel" => profile.cancel.is_some(),
+            "listen" => profile.listen.is_some(),
+            "resumption" => profile.resumption.is_some(),
+            _ => true,
+        };
+        if has {
+            report(feature, Box::pin(try_one(client, profile, feature))).await;
+        }
     }
 }
 
-async fn report(feature: &str, trying: impl Future<Output = Tried>) {
+pub(crate) async fn try_one(client: &Client, profile: &Profile, feature: &str) -> Tried {
+    let absent = || format!("the server has no feature `{feature}`");
+    match feature {
+        "tools" => tools(client, &profile.plain).await,
+        "resources" => resources(client, profile).await,
+        "prompts" => prompts(client, profile).await,
+        "completion" => completion(client, profile).await,
+        "logging" => logging(client, profile.logging.as_ref().ok_or_else(absent)?).await,
+        "progress" => progress(client, &profile.progress).await,
+        "elicitation" => calling(client, &profile.elicitation).await,
+        "sampling" => calling(client, &profile.sampling).await,
+        "roots" => calling(client, &profile.roots).await,
+        "tasks" => tasks(client, &profile.task).await,
+        "cancel" => {
+            let (hold, held) = profile.cancel.as_ref().ok_or_else(absent)?;
+            cancel(client, hold, held).await
+        }
+        "listen" => {
+            let (resource, change) = profile.listen.as_ref().ok_or_else(absent)?;
+            listen(client, *resource, change).await
+        }
+        "resumption" => calling(client, profile.resumption.as_ref().ok_or_else(absent)?).await,
+        _ => Err(absent()),
+    }
+}
+
+pub(crate) async fn report(feature: &str, trying: impl Future<Output = Tried>) {
     let tried = match tokio::time::timeout(PATIENCE, trying).await {
         Ok(tried) => tried,
         Err(_) => Err(format!("no result within {} seconds", PATIENCE.as_secs())),
@@ -126,7 +161,7 @@ async fn progress(client: &Client, tool: &Tool) -> Tried {
     (heard > 1).then_some(()).ok_or_else(|| format!("{heard} progress notifications arrived"))
 }
 
-async fn tasks(client: &Client, tool: &Tool) -> Tried {
+pub(crate) async fn tasks(client: &Client, tool: &Tool) -> Tried {
     let starting = client.start_tool(tool.0, &tool.1).as_task();
     let mut handle = starting.await.map_err(shown)?;
     if handle.task_id().is_none() {
@@ -157,7 +192,7 @@ async fn until(client: &Client, tool: &str, expected: &str) -> Tried {
     Err(format!("`{tool}` does not return `{expected}`, but `{says}`"))
 }
 
-async fn listen(client: &Client, resource: Option<&str>, change: &Tool) -> Tried {
+pub(crate) async fn listen(client: &Client, resource: Option<&str>, change: &Tool) -> Tried {
     let filter = match resource {
         Some(uri) => ListenFilter::new().resource(uri),
         None => ListenFilter::new().tools(),
@@ -176,7 +211,7 @@ async fn listen(client: &Client, resource: Option<&str>, change: &Tool) -> Tried
     Err("the subscription ended".to_owned())
 }
 
-async fn calling(client: &Client, tool: &Tool) -> Tried {
+pub(crate) async fn calling(client: &Client, tool: &Tool) -> Tried {
     said(&client.call_tool(tool.0, &tool.1).await.map_err(shown)?, tool)
 }
 
@@ -187,6 +222,6 @@ fn said(result: &outlive::wire::CallToolResult, tool: &Tool) -> Tried {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the function is passed to `map_err`")]
-fn shown(error: outlive::client::Error) -> String {
+pub(crate) fn shown(error: outlive::client::Error) -> String {
     error.to_string()
 }

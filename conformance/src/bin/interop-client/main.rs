@@ -2,10 +2,11 @@
 //! PROGRAM ARGUMENT…`.
 //!
 //! Tests every feature in sequence and prints one line of JSON each: the feature, and the reason if
-//! it failed. `cargo xtask interop` reads the lines.
+//! it failed. `cargo xtask interop` reads the lines. `FEATURES` in the environment selects features.
 
 mod features;
 mod profile;
+mod selected;
 
 use std::{env, error::Error, time::Duration};
 
@@ -37,25 +38,37 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         url => Target::from(url),
     };
-    let connecting = Client::builder("outlive-interop", "1.0.0")
+    let selected = selected::selected();
+    let has = |feature: &str| selected.iter().flatten().any(|it| it.starts_with(feature));
+    let mut builder = Client::builder("outlive-interop", "1.0.0")
         .version_cache(VersionCache::new())
         .protocol_version(version)
-        .input_handler(answers())
+        .input_handler(answers(has("url")))
         .limits(|limits| {
             limits.request_timeout = PATIENCE;
             // An interpreter may take longer than the default on a busy machine.
             limits.probe_timeout = PATIENCE;
         })
-        .connect(target);
-    let client = tokio::time::timeout(PATIENCE, connecting).await??;
-    features::try_all(&client, &profile).await;
+        .host_tasks(has("hosted"));
+    if has("partials") {
+        builder = builder.partial_results();
+    }
+    let client = tokio::time::timeout(PATIENCE, builder.connect(target)).await??;
+    match &selected {
+        Some(selected) => selected::try_selected(&client, &profile, selected).await,
+        None => features::try_all(&client, &profile).await,
+    }
     client.close().await;
     Ok(())
 }
 
-/// Responds to every input request.
-fn answers() -> InputCallbacks {
-    InputCallbacks::new()
+/// Responds to every input request, and to URLs only if the client supports them.
+fn answers(has_urls: bool) -> InputCallbacks {
+    let callbacks = match has_urls {
+        true => InputCallbacks::new().url(|_| async { InputResponse::accept_url() }),
+        false => InputCallbacks::new(),
+    };
+    callbacks
         .form(|question| async move { filled_in(&question) })
         .sampling(|_| async {
             let message = SamplingMessage::text(outlive::wire::Role::Assistant, "a sampled text");
