@@ -133,7 +133,8 @@ impl GatewayBuilder {
     }
 
     /// Sets the tokens of principals at the identity provider behind the server, which the gateway
-    /// exchanges for tokens at upstreams with [`ExchangeSubject::Provider`].
+    /// exchanges for tokens at upstreams with
+    /// [`ExchangeSubject::Provider`](crate::ExchangeSubject::Provider).
     pub fn provider_tokens(
         mut self,
         tokens: impl Fn(&Principal) -> Assertion + Send + Sync + 'static,

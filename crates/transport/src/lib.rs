@@ -48,7 +48,7 @@ mod stop;
     allow(dead_code, reason = "the HTTP server uses the rest")
 )]
 mod tasks;
-#[cfg(all(feature = "http", feature = "server"))]
+#[cfg(any(feature = "client", all(feature = "http", feature = "server")))]
 mod warnings;
 
 pub use clock::TokioClock;
