@@ -116,11 +116,6 @@ const STEPS: &[Step] = &[
         set: Set::All,
         run: Run::Testbench(&["interop", "--short", "--with-tests"]),
     },
-    Step {
-        name: "conformance-gateway",
-        set: Set::All,
-        run: Run::Testbench(&["conformance", "--through-gateway", "--short", "--with-tests"]),
-    },
     Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
     Step { name: "views", set: Set::All, run: Run::Testbench(&["views", "--with-tests"]) },
     Step {
