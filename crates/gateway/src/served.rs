@@ -53,21 +53,34 @@ impl ServedCatalog {
         if !view.is_partial {
             return Lookup::Unknown;
         }
-        let config = self.shared.config();
-        let missing = refresh::ensure(&self.shared, &config.members, call);
         let (shared, call, name) = (Arc::clone(&self.shared), Arc::clone(call), name.to_owned());
-        let list_wait = config.settings.list_wait;
         Lookup::Pending(Box::pin(async move {
-            for missing in missing {
-                // The upstream whose prefix the name has is worth a longer wait.
-                let settings = missing.member.settings();
-                let is_likely = is_named_by(&missing.member, &name);
-                let wait = if is_likely { settings.start_timeout } else { list_wait };
-                let _ = tokio::time::timeout(wait, missing.wait()).await;
+            let mut config = shared.config();
+            for _ in 0..MAX_RELOADS {
+                let missing = refresh::ensure(&shared, &config.members, &call);
+                // A list can have arrived since the last view.
                 let view = assemble::view(&shared, &shared.view_key(&call));
                 if let Some(found) = get(&view, &name) {
                     return Ok(Some(found));
                 }
+                for missing in missing {
+                    // The upstream whose prefix the name has is worth a longer wait.
+                    let settings = missing.member.settings();
+                    let is_likely = is_named_by(&missing.member, &name);
+                    let list_wait = config.settings.list_wait;
+                    let wait = if is_likely { settings.start_timeout } else { list_wait };
+                    let _ = tokio::time::timeout(wait, missing.wait()).await;
+                    let view = assemble::view(&shared, &shared.view_key(&call));
+                    if let Some(found) = get(&view, &name) {
+                        return Ok(Some(found));
+                    }
+                }
+                let now = shared.config();
+                if Arc::ptr_eq(&now, &config) {
+                    break;
+                }
+                // The settings changed meanwhile, and other upstreams must be listed.
+                config = now;
             }
             Ok(None)
         }))
@@ -120,6 +133,9 @@ impl ServedCatalog {
         }
     }
 }
+
+/// Changes of the settings that a call follows while it waits for lists.
+const MAX_RELOADS: usize = 16;
 
 /// Returns the own tools that a list has: after the others, on the last page. Called when the lists
 /// of upstreams were read, because that may find a problem.
