@@ -100,8 +100,11 @@ async fn status_file_has_the_state_of_each_upstream() {
     assert_eq!(reports[0].tools, ["up__one"]);
     assert!(reports[1].problem.as_deref().unwrap().contains("no variable"));
     eventually("the status file", async || {
-        let status = GatewayStatus::read(&path).unwrap();
-        status.is_some_and(|status| status.upstreams[0].state == State::Ready)
+        // The connection is ready before its lists are read, which have the warnings.
+        GatewayStatus::read(&path).unwrap().is_some_and(|status| {
+            let up = &status.upstreams[0];
+            up.state == State::Ready && !up.warnings.is_empty()
+        })
     })
     .await;
     let status = GatewayStatus::read(&path).unwrap().unwrap();
