@@ -13,7 +13,7 @@ use crate::call::stage::{ERAS, Outlive};
 const STUDIO: &str = r#"
 import json, os, sys, threading, time
 
-lock, waiting = threading.Lock(), {}
+lock, waiting, renders = threading.Lock(), {}, set()
 
 def say(message):
     with lock:
@@ -54,11 +54,12 @@ for line in sys.stdin:
     elif method == "tools/list":
         say({"id": id, "result": {"tools": TOOLS}})
     elif method == "tools/call" and params["name"] == "render":
+        renders.add(id)
         token = params.get("_meta", {}).get("progressToken", id)
         threading.Thread(target=render, args=(id, token), daemon=True).start()
     elif method == "tools/call":
         paint(id, len(waiting))
-    elif method == "notifications/cancelled":
+    elif method == "notifications/cancelled" and params["requestId"] in renders:
         record("cancelled")
     elif method is None and id in waiting:
         color = message["result"]["content"]["color"]
