@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_jobs::{Attached, Pipe, PipeEvent, PipeSender, PipeSpec, Pipes, Retention};
+use outlive_jobs::{Attached, Pipe, PipeEvent, PipeHello, PipeSender, PipeSpec, Pipes, Retention};
 use serde_json::{Value, json};
 
 use crate::support::{ID, ps, until};
@@ -85,6 +85,20 @@ impl Place {
     /// Returns the process ID of the supervisor.
     pub(crate) fn supervisor(&self) -> i32 {
         ps("ppid", self.process()).parse().unwrap()
+    }
+
+    /// Observes the supervisor until its state fits. Returns that state.
+    pub(crate) async fn hello_with(&self, fits: impl Fn(&PipeHello) -> bool) -> PipeHello {
+        let waiting = async {
+            loop {
+                let pipe = self.pipes.observe(ID).await.unwrap().expect("the supervisor runs");
+                if fits(pipe.hello()) {
+                    return pipe.hello().clone();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(GUARD, waiting).await.expect("the state fits")
     }
 
     /// Waits until a file of the process has a text.

@@ -1,14 +1,12 @@
 //! Requests of gateways that are killed: each is executed once, and the next gateway gets its
 //! result.
 
-use std::time::Duration;
-
-use outlive_jobs::{AttachState, PipeEvent};
+use outlive_jobs::{AttachState, PipeEvent, SlotState};
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::{gateway::Gateway, support::Place};
-use crate::support::{ID, lives};
+use crate::support::lives;
 
 const KILLS: usize = 10;
 
@@ -45,17 +43,7 @@ async fn response_that_arrives_without_gateway_is_delivered_to_next() {
     let place = Place::new();
     Gateway::start(&place, "retained").kill();
     place.write("go");
-    let state = async || {
-        let pipe = place.pipes.observe(ID).await.unwrap().unwrap();
-        pipe.hello().slots.clone()
-    };
-    let slots = loop {
-        let slots = state().await;
-        if slots[0].has_response {
-            break slots;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+    let slots = place.hello_with(|hello| hello.slots[0].has_response).await.slots;
     assert_eq!(slots[0].label.as_deref(), Some("task"));
     assert!(!slots[0].is_owned);
     let mut next = place.find().await;
@@ -73,6 +61,9 @@ async fn large_responses_without_gateway_overflow_into_file() {
         gateway.request_retained(id, "long", json!({"bytes": bytes})).await;
     }
     drop(gateway);
+    let are_complete =
+        |slots: &[SlotState]| slots.iter().filter(|slot| slot.has_response).count() == 5;
+    place.hello_with(|hello| are_complete(&hello.slots)).await;
     let mut next = place.find().await;
     for id in 1..=5 {
         next.attach(id).await;
@@ -154,6 +145,7 @@ async fn response_of_process_that_exits_without_gateway_is_delivered() {
     let gateway = place.start().await;
     gateway.request_retained(1, "respond-and-exit", json!({})).await;
     drop(gateway);
+    place.hello_with(|hello| hello.exit.is_some()).await;
     let mut next = place.find().await;
     assert_eq!(next.attach(1).await.state, AttachState::Responded);
     let mut result = None;
