@@ -42,9 +42,11 @@ impl Key {
         self.0
     }
 
-    fn of(parts: &[&dyn Display]) -> Self {
+    /// Returns the key of several parts, for keys that are read at run time. The parts need a fixed
+    /// order. Without parts, the key is empty.
+    pub fn parts<P: Display>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut key = String::new();
-        for (index, part) in parts.iter().enumerate() {
+        for (index, part) in parts.into_iter().enumerate() {
             if index > 0 {
                 key.push('/');
             }
@@ -53,6 +55,15 @@ impl Key {
             let _ = write!(Escaped(&mut key), "{part}");
         }
         Self(key)
+    }
+
+    /// Returns the key of an existing entry, whose parts are joined and escaped.
+    pub(crate) fn from_joined(key: &str) -> Self {
+        Self(key.to_owned())
+    }
+
+    fn of(parts: &[&dyn Display]) -> Self {
+        Self::parts(parts)
     }
 }
 
@@ -113,5 +124,13 @@ mod tests {
         assert_ne!(key("a#2".into_key()), "a#2");
         assert_eq!(key(("page", 3).into_key().within(r"shop")), "shop/page/3");
         assert_eq!(key("a".into_key().within("")), "a");
+    }
+
+    #[test]
+    fn key_of_parts_equals_key_of_tuple() {
+        assert_eq!(crate::Key::parts(["push", "eu/1"]), ("push", "eu/1").into_key());
+        assert_eq!(crate::Key::parts([1, 2, 3]).as_str(), "1/2/3");
+        assert_eq!(crate::Key::parts([r"\", "#", ""]).as_str(), r"\\/\#/");
+        assert_eq!(crate::Key::parts::<&str>([]).as_str(), "");
     }
 }

@@ -21,6 +21,7 @@ mod peers; // quotas per network address
 mod permits; // concurrency permits
 mod promotion; // promotion of inline calls
 mod races; // races between two operations
+mod replays; // replays within a run, recorded steps, incompatible entries
 mod stage; // replicas over one store, and tools with gates
 mod stopping; // cancellation of running tasks
 mod takeover; // tasks that another process continues

@@ -330,6 +330,7 @@ impl Driver<'_, '_> {
         let TaskRun { journal, work, cleans_up, reduce, .. } = run;
         match stop {
             Stop::LeaseLost => {
+                journal.lose_lease();
                 drop_run(&journal, work);
                 lose(task, cleans_up).await;
             }
@@ -342,6 +343,9 @@ impl Driver<'_, '_> {
                 let then =
                     Transition::Park { due_at: due, responses_seen: journal.count_responses() };
                 let is_parked = task.commit(Changes::default(), then).await.is_leased();
+                if !is_parked {
+                    journal.lose_lease();
+                }
                 drop_run(&journal, work);
                 match is_parked {
                     true => task.observe(event),

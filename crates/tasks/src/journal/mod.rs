@@ -1,8 +1,8 @@
 //! Journal of a call: recorded steps, input requests, timers and segments.
 //!
 //! `inputs`, `segments`, `steps` and `pending_writes` are state machines that do not depend on the
-//! journal. `state` owns them behind one lock. `approval`, `ask`, `emit`, `parking`, `put`,
-//! `replay`, `rounds`, `step` and `write` contain the methods of the journal, by topic.
+//! journal. `state` owns them behind one lock. `approval`, `ask`, `emit`, `parking`, `put`, `records`,
+//! `replay`, `rerun`, `rounds`, `step` and `write` contain the methods of the journal, by topic.
 
 mod approval;
 mod ask;
@@ -11,7 +11,9 @@ mod inputs;
 mod parking;
 mod pending_writes;
 mod put;
+mod records;
 mod replay;
+mod rerun;
 mod rounds;
 mod segments;
 mod state;

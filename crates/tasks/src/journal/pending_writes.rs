@@ -131,6 +131,15 @@ impl PendingWrites {
         TicketPoll::Written
     }
 
+    /// Waits until no change waits for a write.
+    pub(super) fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_empty() {
+            return Poll::Ready(());
+        }
+        self.waiting.push(cx.waker().clone());
+        Poll::Pending
+    }
+
     /// Adds the status message and progress from before the run had a store.
     pub(super) fn add_earlier(&mut self, message: Option<String>, progress: Option<RawJson>) {
         let Changes { status_message, progress: last, .. } = &mut self.changes;

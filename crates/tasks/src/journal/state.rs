@@ -89,6 +89,10 @@ pub(super) struct State {
     crash: Option<CrashPoint>,
     /// Whether the run has crashed at that point, so that it must be dropped and replayed.
     crashed: bool,
+    /// Whether the run replays its work and has not reached all its input requests yet.
+    pub(super) replays: bool,
+    /// Whether another worker has the lease of the task.
+    pub(super) lease_lost: bool,
 }
 
 /// Point at which a test makes a run crash: after a record, before the run observes it.

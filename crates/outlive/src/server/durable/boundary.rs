@@ -38,7 +38,7 @@ impl Durable {
         let run = self.run();
         if run.promotes_at_step() {
             // If the promotion fails, the call continues inline.
-            poll_fn(|_| run.poll_task()).await;
+            poll_fn(|task| run.poll_task(task)).await;
         }
         Ok(())
     }

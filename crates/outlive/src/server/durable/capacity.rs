@@ -42,7 +42,7 @@ impl Durable {
         if let Some(permit) = self.permit_now(capacity) {
             return Ok(permit);
         }
-        if !poll_fn(|_| self.run().poll_task()).await {
+        if !poll_fn(|task| self.run().poll_task(task)).await {
             return Err(DurableError::NoCapacity { capacity: capacity.name().to_owned() }.into());
         }
         // A permit may have been released during the promotion.

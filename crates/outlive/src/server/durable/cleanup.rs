@@ -3,7 +3,7 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use outlive_protocol::ProtocolError;
-use outlive_tasks::{IntoKey, engine::CleanupFuture};
+use outlive_tasks::{IntoKey, Journal, engine::CleanupFuture};
 use serde::de::DeserializeOwned;
 
 use crate::server::{
@@ -89,6 +89,14 @@ impl Cleanup {
     /// Returns the task ID.
     pub fn task_id(&self) -> Option<String> {
         self.cx.task_id()
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        self.run.journal()
+    }
+
+    pub(crate) fn run(&self) -> &RunState {
+        &self.run
     }
 
     fn full(&self, key: impl IntoKey) -> String {

@@ -300,11 +300,7 @@ impl Durable {
     /// because the handler could otherwise repeat effects that took place.
     async fn read_back<T: DeserializeOwned>(&self, key: &str, entry: JournalEntry) -> Result<T> {
         match decode(key, entry) {
-            Err(error) if self.run.is_task() && is_undecodable(&error) => {
-                self.run.quarantine(error.to_string());
-                // The caller that polls the run sees the quarantine and drops the run.
-                std::future::pending().await
-            }
+            Err(error) if is_undecodable(&error) => Err(self.give_up(error).await),
             read => read,
         }
     }

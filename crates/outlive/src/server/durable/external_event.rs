@@ -78,7 +78,7 @@ impl<'a, T: DeserializeOwned + 'a> CreateExternalEvent<'a, T> {
     async fn open(self) -> Result<ExternalEvent<'a, T>> {
         let Self { cx, key, within, .. } = self;
         cx.go_on(&key)?;
-        if !poll_fn(|_| cx.run().poll_task()).await {
+        if !poll_fn(|task| cx.run().poll_task(task)).await {
             return Err(DurableError::TaskRequired { key }.into());
         }
         let token = CompletionToken::seal(cx.env(), cx.call(), cx.run(), &key)?;

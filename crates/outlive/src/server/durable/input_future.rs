@@ -68,10 +68,10 @@ impl<'a> InputFuture<'a> {
             }
             let asking = match self.stage {
                 Stage::New => {
-                    ready!(self.poll_unparkable())?;
+                    ready!(self.poll_unparkable(task))?;
                     self.count_idle()?;
                     if self.audience.is_people() {
-                        ready!(poll_people(self.cx.env(), self.cx.run(), &self.key))?;
+                        ready!(poll_people(self.cx.env(), self.cx.run(), &self.key, task))?;
                     }
                     self.ask(request(None)?)
                 }
@@ -111,13 +111,13 @@ impl<'a> InputFuture<'a> {
 
     /// Promotes a call that waits for input over several rounds, if its run must not end with a
     /// round.
-    fn poll_unparkable(&self) -> Poll<Result<()>> {
+    fn poll_unparkable(&self, task: &mut Context<'_>) -> Poll<Result<()>> {
         let is_bound = self.cx.call().rules().input_mode == InputMode::RoundTrip
             && self.cx.journal().is_unparkable();
         if !is_bound {
             return Poll::Ready(Ok(()));
         }
-        self.cx.run().poll_task().map(|is_task| match is_task {
+        self.cx.run().poll_task(task).map(|is_task| match is_task {
             true => Ok(()),
             false => Err(DurableError::TaskRequired { key: self.key.clone() }.into()),
         })
@@ -224,13 +224,14 @@ pub(crate) fn poll_people(
     env: &Env,
     run: &RunState,
     key: &str,
+    task: &mut Context<'_>,
 ) -> Poll<std::result::Result<(), DurableError>> {
     let key = || key.to_owned();
     if env.tasks.as_ref().is_none_or(|tasks| tasks.people.is_none()) {
         let reason = NO_PEOPLE.to_owned();
         return Poll::Ready(Err(DurableError::InvalidInputRequest { key: key(), reason }));
     }
-    run.poll_task().map(|is_task| match is_task {
+    run.poll_task(task).map(|is_task| match is_task {
         true => Ok(()),
         false => Err(DurableError::TaskRequired { key: key() }),
     })

@@ -6,7 +6,8 @@
 //! - `context`: [`Durable`](context::Durable) with steps, timers and partial results; `boundary`:
 //!   checks before every step and wait; `recordable`: types that a step can record; `step_once`:
 //!   steps that must not run twice; `capacity`: permits; `parking`: runs that stay in memory;
-//!   `promotion`: entries that change, and those of a call that becomes a task.
+//!   `promotion`: entries that change, and those of a call that becomes a task; `replay`: recorded
+//!   steps and replays, for handlers that run their work elsewhere.
 //! - `elicit`, `raw_input`, `input_future`: input requests and responses; `external_event`: values that another
 //!   system delivers; `rounds`: handlers that manage their rounds themselves.
 //! - `emit`: [`Task`](emit::Task); `cleanup`: [`Cleanup`].
@@ -23,6 +24,7 @@ pub(crate) mod parking;
 pub(crate) mod promotion;
 pub(crate) mod raw_input;
 pub(crate) mod recordable;
+pub(crate) mod replay;
 pub(crate) mod rounds;
 pub(crate) mod step_once;
 
@@ -50,4 +52,5 @@ pub use parking::ParkGuard;
 pub use promotion::{PromotionGuard, PromotionJournal};
 pub use raw_input::RequestInput;
 pub use recordable::Recordable;
+pub use replay::{DropReason, StepOutcome, StepRecord};
 pub use rounds::Round;

@@ -9,7 +9,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use outlive_protocol::{InputMode, InputRequired, MethodResult, Outcome, ProtocolError, era};
@@ -21,7 +21,7 @@ use crate::server::{
     durable::input_future::poll_people,
     durable_error::DurableError,
     error::Error,
-    exec::sent_input::{SentInput, send, withdraw_all},
+    exec::sent_input::{SentInput, may_reopen, send, withdraw_all},
     extract::{
         cx::Cx,
         extractor::{Rejection, RejectionKind},
@@ -257,9 +257,8 @@ where
     /// Sends unsent requests and records responses. Returns whether there was a response.
     fn gather(self: Pin<&mut Self>, task: &mut Context<'_>, is_idle: bool) -> bool {
         let this = self.project();
-        // A restarted run may not have reached all its requests yet.
-        let may_repeat = this.cx.env().replay_on_input && !is_idle;
         let Some(journal) = this.cx.run().and_then(|run| run.used_journal()) else { return false };
+        let may_repeat = may_reopen(this.cx, journal, is_idle);
         let inputs = journal.inputs();
         for open in inputs.take_unsent() {
             let known = this.sent.iter_mut().find(|sent| sent.key == open.key);
@@ -428,8 +427,9 @@ fn open_requests(cx: &Cx, run: &RunState, requests: InputRequestSet) -> Result<(
             request = url_request(cx.env(), cx.call(), run, &key, params)?;
         }
         if requests.audience.is_people() {
-            // A call that is not a task is promoted before it waits.
-            if let Poll::Ready(checked) = poll_people(cx.env(), run, &key) {
+            // A call that is not a task is promoted before it waits. The promotion polls the run.
+            let task = &mut Context::from_waker(Waker::noop());
+            if let Poll::Ready(checked) = poll_people(cx.env(), run, &key, task) {
                 checked?;
             }
         } else if let Some(required) = era::missing_for(cx.call(), &request)

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use outlive_tasks::{InputFailure, OpenInputRequest};
+use outlive_tasks::{InputFailure, Journal, OpenInputRequest};
 use outlive_wire::RawJson;
 
 use crate::server::{extract::cx::Cx, run::client_request::ClientRequest, time::now};
@@ -26,6 +26,15 @@ pub(crate) struct SentInput {
 /// Withdraws all requests, because the handler has ended.
 pub(crate) fn withdraw_all(sent: &mut Vec<SentInput>) {
     sent.drain(..).for_each(|sent| sent.request.withdraw("the input is no longer needed"));
+}
+
+/// Returns whether a request that is not open may be opened again, so that the client keeps it: the
+/// run replays its work, and has not reached all its requests.
+pub(crate) fn may_reopen(cx: &Cx, journal: &Journal, is_idle: bool) -> bool {
+    if is_idle {
+        journal.end_replay();
+    }
+    !is_idle && cx.env().replay_on_input || journal.replays()
 }
 
 impl SentInput {

@@ -3,8 +3,9 @@
 //! Only `exec/promote.rs` and `dispatch/resume.rs` change a placement.
 
 use std::{
-    fmt,
+    fmt, mem,
     sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
 };
 
 use outlive_tasks::store::{TaskId, TaskOutcome};
@@ -61,28 +62,40 @@ impl CleanupReason {
 }
 
 /// The placement of a run, which changes when its call is promoted.
-pub(crate) struct PlacementCell(
+pub(crate) struct PlacementCell {
     // A std mutex: no code awaits while it is held.
-    Mutex<Placement>,
-);
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    placement: Placement,
+    /// Futures of the handler that wait for the promotion.
+    waiting: Vec<Waker>,
+}
 
 impl PlacementCell {
     pub(crate) fn new(placement: Placement) -> Self {
-        Self(Mutex::new(placement))
+        Self { inner: Mutex::new(Inner { placement, waiting: Vec::new() }) }
     }
 
+    /// Changes the placement, and wakes the futures that wait for it.
     pub(crate) fn set(&self, placement: Placement) {
-        *self.lock() = placement;
+        let waiting = {
+            let mut inner = self.lock();
+            inner.placement = placement;
+            mem::take(&mut inner.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Returns whether the run is in a task or in its cleanup.
     pub(crate) fn is_task(&self) -> bool {
-        !matches!(*self.lock(), Placement::Inline(_))
+        !matches!(self.lock().placement, Placement::Inline(_))
     }
 
     /// Returns the task ID.
     pub(crate) fn task_id(&self) -> Option<TaskId> {
-        match &*self.lock() {
+        match &self.lock().placement {
             Placement::Inline(_) => None,
             Placement::Task { id } | Placement::Cleanup { id, .. } => Some(id.clone()),
         }
@@ -90,7 +103,7 @@ impl PlacementCell {
 
     /// Returns the reason for the cleanup, if the run is one.
     pub(crate) fn cleanup_reason(&self) -> Option<CleanupReason> {
-        match *self.lock() {
+        match self.lock().placement {
             Placement::Cleanup { reason, .. } => Some(reason),
             _ => None,
         }
@@ -98,7 +111,7 @@ impl PlacementCell {
 
     /// Returns whether the call can be promoted, or `None` if it is a task.
     pub(crate) fn promotable(&self) -> Option<Promotable> {
-        match *self.lock() {
+        match self.lock().placement {
             Placement::Inline(promotable) => Some(promotable),
             _ => None,
         }
@@ -106,23 +119,43 @@ impl PlacementCell {
 
     /// Requests the promotion of the call to a task. Returns whether the call can be promoted.
     pub(crate) fn request_promotion(&self) -> bool {
-        let mut placement = self.lock();
-        match *placement {
-            Placement::Inline(Promotable::Yes | Promotable::Requested) => {
-                *placement = Placement::Inline(Promotable::Requested);
-                true
-            }
-            _ => false,
-        }
+        self.lock().request_promotion()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Placement> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the call is a task, and requests its promotion. Returns `false` if the call cannot
+    /// become a task.
+    pub(crate) fn poll_task(&self, task: &mut Context<'_>) -> Poll<bool> {
+        let mut inner = self.lock();
+        if !matches!(inner.placement, Placement::Inline(_)) {
+            return Poll::Ready(true);
+        }
+        if !inner.request_promotion() {
+            return Poll::Ready(false);
+        }
+        if !inner.waiting.iter().any(|waker| waker.will_wake(task.waker())) {
+            inner.waiting.push(task.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn request_promotion(&mut self) -> bool {
+        let is_possible =
+            matches!(self.placement, Placement::Inline(Promotable::Yes | Promotable::Requested));
+        if is_possible {
+            self.placement = Placement::Inline(Promotable::Requested);
+        }
+        is_possible
     }
 }
 
 impl fmt::Debug for PlacementCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lock().fmt(f)
+        self.lock().placement.fmt(f)
     }
 }

@@ -25,6 +25,9 @@ pub(crate) struct ReplayPolicy {
     pub(crate) resume: ResumePolicy,
 }
 
+/// Entries of other handler revisions: journal key and label, which is empty if the revision had none.
+pub(crate) type ForeignEntries = BTreeMap<String, Arc<str>>;
+
 /// Handler revisions that may resume a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "these two policies are complete")]
@@ -73,8 +76,11 @@ impl ReplayPolicy {
     }
 
     /// Migrates the journal of a task. Returns a marker that records the takeover by this revision,
-    /// to be written before other entries.
-    pub(crate) fn resume(&self, journal: &mut JournalSnapshot) -> Option<(String, RawJson)> {
+    /// to be written before other entries, and the entries of other revisions.
+    pub(crate) fn resume(
+        &self,
+        journal: &mut JournalSnapshot,
+    ) -> (Option<(String, RawJson)>, ForeignEntries) {
         let signed = Signed::read(&journal.entries);
         journal.entries.retain(|key, _| !key.starts_with(REVISION));
         let is_new = signed.last() != self.revision.as_deref() && !journal.entries.is_empty();
@@ -82,16 +88,29 @@ impl ReplayPolicy {
             revision: self.revision.clone(),
             before: journal.entries.keys().cloned().collect(),
         });
-        if let Some(migrate) = &self.migrate {
-            for (key, entry) in &mut journal.entries {
-                let from = signed.revision_of(key);
-                if from != self.revision.as_deref() {
-                    change(migrate, from, key, entry);
-                }
+        let mut foreign = ForeignEntries::new();
+        for (key, entry) in &mut journal.entries {
+            let from = signed.revision_of(key);
+            if from == self.revision.as_deref() {
+                continue;
+            }
+            foreign.insert(key.clone(), from.unwrap_or_default().into());
+            if let Some(migrate) = &self.migrate {
+                change(migrate, from, key, entry);
             }
         }
-        let raw = to_raw_value(&mark?).ok()?;
-        Some((format!("{REVISION}#{}", signed.marks.len() + 1), raw))
+        let raw = mark.and_then(|mark| to_raw_value(&mark).ok());
+        let mark = raw.map(|raw| (format!("{REVISION}#{}", signed.marks.len() + 1), raw));
+        (mark, foreign)
+    }
+
+    /// Returns the entries of a journal that another revision recorded as a whole.
+    pub(crate) fn foreign(&self, journal: &JournalSnapshot, from: Option<&str>) -> ForeignEntries {
+        if from == self.revision.as_deref() {
+            return ForeignEntries::new();
+        }
+        let from: Arc<str> = from.unwrap_or_default().into();
+        journal.entries.keys().map(|key| (key.clone(), Arc::clone(&from))).collect()
     }
 }
 

@@ -200,6 +200,7 @@ impl Sealed {
             revision: revision.clone(),
             replay: replay.clone(),
         });
+        let foreign = replay.foreign(&journal, revision.as_deref());
         let journal = migrated(journal, revision.as_deref(), replay);
         let round = Round {
             id: Some(jti),
@@ -208,6 +209,7 @@ impl Sealed {
             number: round,
             call_id: Some(call_id),
             offloaded,
+            foreign,
         };
         RunState::in_round(env, call, journal, round)
     }

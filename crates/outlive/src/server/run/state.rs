@@ -8,7 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    task::Poll,
+    task::{Context, Poll},
 };
 
 use outlive_protocol::{Call, MethodResult, Outcome};
@@ -25,7 +25,7 @@ use crate::{
             bridged::BridgedCall,
             limits,
             placement::{CleanupReason, Placement, PlacementCell, Promotable},
-            replay_policy::{ReplayPolicy, migrated},
+            replay_policy::{ForeignEntries, ReplayPolicy, migrated},
         },
     },
 };
@@ -49,6 +49,8 @@ pub(crate) struct RunState {
     is_approval_stale: AtomicBool,
     /// Reason why a task cannot continue: an entry of its journal does not decode.
     incompatible: OnceLock<String>,
+    /// Entries of other handler revisions. Boxed, because most journals have none.
+    foreign: OnceLock<Box<ForeignEntries>>,
     /// Random ID of the call, for idempotency keys and logs. Created on first use, and the same in
     /// all rounds.
     call_id: OnceLock<String>,
@@ -90,6 +92,8 @@ pub(crate) struct Round {
     pub(crate) number: u32,
     pub(crate) call_id: Option<String>,
     pub(crate) offloaded: Option<Offloaded>,
+    /// Entries of other handler revisions.
+    pub(crate) foreign: ForeignEntries,
 }
 
 /// A journal in the store, and the policy to migrate it.
@@ -120,6 +124,7 @@ impl RunState {
             ..Self::new(env, call)
         };
         run.put_journal(Journal::from_snapshot(run.limits, journal));
+        run.set_foreign(round.foreign);
         run.hook();
         run
     }
@@ -134,6 +139,7 @@ impl RunState {
             task_cancelled: AtomicBool::new(false),
             is_approval_stale: AtomicBool::new(false),
             incompatible: OnceLock::new(),
+            foreign: OnceLock::new(),
             call_id: OnceLock::new(),
             rounds: AtomicU32::new(0),
             bridged: OnceLock::new(),
@@ -153,7 +159,7 @@ impl RunState {
             Some(JournalEntry::State(raw)) => serde_json::from_str(raw.get()).ok(),
             _ => None,
         };
-        let mark = replay.resume(&mut journal);
+        let (mark, foreign) = replay.resume(&mut journal);
         let limits = limits::task(env);
         let run = Self {
             placement: PlacementCell::new(placement),
@@ -165,7 +171,21 @@ impl RunState {
             journal.put_marker(key, note);
         }
         run.put_journal(journal);
+        run.set_foreign(foreign);
         run
+    }
+
+    /// Records which entries other handler revisions recorded.
+    fn set_foreign(&self, foreign: ForeignEntries) {
+        if !foreign.is_empty() {
+            // An offloaded journal has all entries of its call, so there is one set.
+            let _: Result<(), Box<ForeignEntries>> = self.foreign.set(Box::new(foreign));
+        }
+    }
+
+    /// Returns the label of the other handler revision that recorded an entry.
+    pub(crate) fn foreign_revision(&self, key: &str) -> Option<&str> {
+        self.foreign.get()?.get(key).map(|revision| &**revision)
     }
 
     /// Allows the promotion of the call to a task, before its first step if `at_step`.
@@ -294,14 +314,10 @@ impl RunState {
         self.placement.request_promotion()
     }
 
-    /// Waits until the call is a task. Returns `false` if it cannot become one. No waker is
-    /// registered, because `promote` polls the handler again.
-    pub(crate) fn poll_task(&self) -> Poll<bool> {
-        match self.is_task() {
-            true => Poll::Ready(true),
-            false if self.request_promotion() => Poll::Pending,
-            false => Poll::Ready(false),
-        }
+    /// Waits until the call is a task, and requests its promotion. Returns `false` if the call cannot
+    /// become a task.
+    pub(crate) fn poll_task(&self, task: &mut Context<'_>) -> Poll<bool> {
+        self.placement.poll_task(task)
     }
 
     /// Returns whether the call must be promoted before a step.
@@ -394,6 +410,7 @@ impl RunState {
         let offloaded = earlier.lock_offloaded().take();
         let Some(Offloaded { revision, replay, .. }) = offloaded else { return };
         earlier.was_offloaded.store(true, Ordering::Release);
+        self.set_foreign(replay.foreign(&journal, revision.as_deref()));
         self.journal().merge(migrated(journal, revision.as_deref(), &replay));
     }
 

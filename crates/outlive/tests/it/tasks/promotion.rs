@@ -1,7 +1,16 @@
 //! Calls that become tasks before their first step or input request, so that a crash loses no
 //! recorded step.
 
-use std::time::Duration;
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
 
 use outlive::{
     Form,
@@ -35,6 +44,42 @@ async fn order(cx: Durable, gate: State<Gate>) -> Result<String> {
     Ok(format!("{reserved} packed"))
 }
 
+/// Waker of a future that is polled only after it was woken.
+#[derive(Default)]
+struct Woken {
+    flag: AtomicBool,
+    handler: Mutex<Option<Waker>>,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.flag.store(true, Ordering::Release);
+        if let Some(handler) = self.handler.lock().unwrap().take() {
+            handler.wake();
+        }
+    }
+}
+
+/// Awaits a future as sets of futures do, such as `FuturesUnordered`.
+async fn in_set<T>(future: impl Future<Output = T>) -> T {
+    let woken = Arc::new(Woken { flag: AtomicBool::new(true), ..Woken::default() });
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut future = pin!(future);
+    poll_fn(|task| {
+        *woken.handler.lock().unwrap() = Some(task.waker().clone());
+        match woken.flag.swap(false, Ordering::Acquire) {
+            true => future.as_mut().poll(&mut Context::from_waker(&waker)),
+            false => Poll::Pending,
+        }
+    })
+    .await
+}
+
+async fn order_in_set(cx: Durable) -> Result<String> {
+    let reserved: u32 = in_set(cx.step("reserve", async || Ok(7))).await?;
+    Ok(format!("{reserved} reserved"))
+}
+
 async fn clean_up(_: Cleanup) -> Result<()> {
     Ok(())
 }
@@ -52,6 +97,19 @@ fn server(stage: &Stage) -> Server {
         .tool(Tool::new("plain", order).task(LATE))
         .build()
         .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn step_with_its_own_waker_continues_after_promotion() {
+    let server = Server::builder("orders", "1")
+        .tasks(TaskConfig::in_memory())
+        .tool(Tool::new("order", order_in_set).task(LATE).promote_at_first_step(true))
+        .build()
+        .unwrap();
+    let mut pipe = Pipe::open(&server);
+    let id = start(&mut pipe, "order", json!({})).await;
+    let ended = until(&mut pipe, &id, "completed").await;
+    assert_eq!(text(&ended["result"]), "7 reserved");
 }
 
 #[test]

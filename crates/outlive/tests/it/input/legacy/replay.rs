@@ -1,5 +1,7 @@
 //! `replay_on_input`: the handler runs again after every input response, unnoticed by the client.
 
+use std::time::Duration;
+
 use outlive::server::{Durable, Result, Server, State, Tool};
 use serde_json::{Value, json};
 
@@ -46,6 +48,30 @@ async fn token(cx: Durable) -> Result<String> {
     let secret = async || Ok(outlive::server::durable::Secret::new("hunter2".to_owned()));
     let token = cx.step("token", secret).await?;
     Ok(token.expose().len().to_string())
+}
+
+/// Starts its work again after the client got the input request.
+async fn restarts(cx: Durable, notes: State<Notes>) -> Result<String> {
+    let work = || {
+        let (cx, notes) = (cx.clone(), notes.clone());
+        Box::pin(async move {
+            let image: String = cx
+                .step("build", async || {
+                    notes.note("build");
+                    Ok("image".to_owned())
+                })
+                .await?;
+            let approval: Approval = cx.elicit("approve", format!("Deploy {image}?")).await?;
+            Ok::<_, outlive::server::Error>(format!("{image} {}", approval.yes))
+        })
+    };
+    let mut first = work();
+    let waits = tokio::time::timeout(Duration::from_secs(1), &mut first).await;
+    assert!(waits.is_err(), "the work waits for input");
+    cx.replay(first).await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    notes.note("replay");
+    work().await
 }
 
 fn server(notes: &Notes, replays: bool) -> Server {
@@ -130,4 +156,18 @@ async fn replay_on_input_rejects_recorded_secret() {
     let mut talk = Talk::open(&server(&Notes::default(), true), "2025-11-25").await;
     let answer = talk.call_quietly("token").await;
     assert!(failure_of(&answer).contains("`token` contains a secret"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replay_within_run_does_not_repeat_input_request() {
+    let notes = Notes::default();
+    let server = builder([Tool::new("restarts", restarts)]).state(notes.clone()).build().unwrap();
+    let mut pipe = Talk::open(&server, "2025-11-25").await.pipe;
+    let id = pipe.send("tools/call", json!({"name": "restarts"})).await;
+    let approve = asked(&mut pipe, "Deploy image?").await;
+    // The request is neither withdrawn nor sent again.
+    pipe.quiet().await;
+    pipe.reply(&approve, yes()).await;
+    assert_eq!(text_of(&pipe.answer(id).await), "image true");
+    assert_eq!(notes.take(), ["build", "replay"]);
 }
