@@ -25,7 +25,7 @@ pub(super) fn prepare(spec: &JobSpec, mark: &str, channel: Channel) -> Result<Co
     if let Some(folder) = &spec.working_dir {
         enter(&mut command, folder)?;
     }
-    let has_responses = spec.interactive && matches!(channel, Channel::Stdout(_));
+    let has_responses = spec.responds() && matches!(channel, Channel::Stdout(_));
     let has_input = has_responses || spec.stdin.is_some();
     command.stdin(if has_input { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Input requests of a command: open ones, and their responses.
+//! Input requests and steps of a command: open ones, and their responses.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{
 
 /// Maximum bytes of a response.
 pub(super) const MAX_RESPONSE: usize = 1 << 20;
-/// Maximum number of open input requests per command.
+/// Maximum number of open input requests and steps per command.
 const MAX_OPEN: usize = 64;
 
 /// Rejects a response that a command cannot read as one line.
@@ -25,7 +25,7 @@ pub(super) fn check_response(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Input requests of one run.
+/// Input requests and steps of one run.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     /// Number of requests so far.
@@ -38,12 +38,11 @@ impl Inputs {
     /// Returns the number for the next request, or the reason why it is rejected.
     pub(super) fn admit(&self, key: &str) -> Result<u32, Rejected> {
         if self.open.values().any(|open| open == key) {
-            let message =
-                format!("an input request with the key `{key}` is open; wait for its response");
+            let message = format!("a request with the key `{key}` is open; wait for its response");
             return Err(Rejected::new(Some(key), RejectedKind::DuplicateKey, message));
         }
         if self.open.len() >= MAX_OPEN {
-            let message = format!("{MAX_OPEN} input requests are open; wait for a response");
+            let message = format!("{MAX_OPEN} requests are open; wait for a response");
             return Err(Rejected::new(Some(key), RejectedKind::TooLarge, message));
         }
         Ok(self.count + 1)

@@ -19,7 +19,7 @@
 //!     child                 process of the command
 //!     ctl                   name of the supervisor's socket
 //!     out, err              output within the limits, including its end
-//!     events                input requests and gaps, with their position in `out`
+//!     events                input requests, steps and gaps, with their position in `out`
 //!     asking                exists while an input request waits for its response
 //!     note                  the owner of the job
 //!     exit.json             exit of the job; no file changes after it
@@ -35,8 +35,12 @@
 //! A **pipe** is a process that speaks over its standard streams, such as an MCP server, and
 //! survives its gateway ([`Pipes`]). Its supervisor is the same program in another mode (`pipe`),
 //! with a folder under `<data>/pipes`: the files above, without `out` and `err`, and `overflow`, messages that are too much for the memory.
+//!
+//! [`Children`] is for processes that must not outlive their server, such as tool workers.
 
 mod asked;
+#[cfg(unix)]
+mod children;
 mod clock;
 mod command;
 mod control;
@@ -53,6 +57,8 @@ mod jobs;
 mod line;
 mod lines;
 mod names;
+#[cfg(not(unix))]
+mod no_children;
 mod output;
 mod pipe;
 mod pipes;
@@ -77,16 +83,20 @@ mod unsupervised;
 mod wire;
 
 #[cfg(unix)]
+pub use children::{ChildMark, ChildProcesses, Children};
+#[cfg(unix)]
 pub use handle::Job;
 #[cfg(unix)]
 pub use jobs::Jobs;
+#[cfg(not(unix))]
+pub use no_children::{ChildMark, ChildProcesses, Children};
 #[cfg(unix)]
 pub use supervisor::supervise;
 #[cfg(not(unix))]
 pub use unsupervised::{Job, Jobs, supervise};
 
 pub use asked::{can_supervise, supervise_if_asked};
-pub use control::{ControlMode, InputLine, Progress};
+pub use control::{ControlMode, InputLine, Progress, StepLine};
 pub use error::{Error, Result};
 pub use heartbeat::record_heartbeat;
 pub use line::{Line, MAX_LINE, Position};

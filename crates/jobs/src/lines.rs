@@ -60,6 +60,9 @@ impl Reader {
                     Some(What::Input { number, request }) => {
                         return Ok(Some(Event::Input { number, request }));
                     }
+                    Some(What::Step { number, request }) => {
+                        return Ok(Some(Event::Step { number, request }));
+                    }
                     Some(What::Gap { bytes, lines }) => {
                         return Ok(Some(Event::Gap { bytes, lines }));
                     }

@@ -5,7 +5,7 @@ use std::{ffi::OsStr, path::PathBuf, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    control::{ControlMode, InputLine, Progress},
+    control::{ControlMode, InputLine, Progress, StepLine},
     line::Line,
 };
 
@@ -31,6 +31,9 @@ pub struct JobSpec {
     pub stdin: Option<String>,
     /// Whether the command may request input from its user.
     pub interactive: bool,
+    /// Whether the command may record steps.
+    #[serde(default)]
+    pub steps: bool,
     /// Location of the control channel.
     pub control: ControlMode,
     /// Maximum run time, without the time in which the command waits for a response.
@@ -63,6 +66,7 @@ impl JobSpec {
             working_dir: None,
             stdin: None,
             interactive: false,
+            steps: false,
             control: ControlMode::default(),
             timeout: None,
             max_output_bytes: 4 * 1024 * 1024,
@@ -77,6 +81,11 @@ impl JobSpec {
     /// Returns the program.
     pub(super) fn program(&self) -> &str {
         self.argv.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// Returns whether the command may send requests that need a response.
+    pub(super) fn responds(&self) -> bool {
+        self.interactive || self.steps
     }
 
     /// Returns whether commands do not inherit this variable.
@@ -97,6 +106,13 @@ pub enum Event {
         number: u32,
         /// The request.
         request: InputLine,
+    },
+    /// Start or end of a step, after all output that was printed before it.
+    Step {
+        /// Number of the request. Steps and input requests share their numbers.
+        number: u32,
+        /// The request.
+        request: StepLine,
     },
     /// Dropped standard output, because of a limit.
     Gap {

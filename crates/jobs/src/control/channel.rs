@@ -108,6 +108,11 @@ impl Nonce {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
+    /// Returns the hexadecimal digits.
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+
     #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
         &self.0

@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::message::InputLine;
+use super::message::{InputLine, StepLine};
 
 /// Maximum size of the file. Further input requests are rejected.
 const MAX_EVENTS: u64 = 4 << 20;
@@ -31,6 +31,8 @@ pub(crate) struct Record {
 pub(crate) enum What {
     /// An input request. The first one of a job has number 1.
     Input { number: u32, request: InputLine },
+    /// The start or the end of a step. Steps and input requests share their numbers.
+    Step { number: u32, request: StepLine },
     /// Output was dropped.
     Gap { bytes: u64, lines: u64 },
 }
@@ -59,7 +61,7 @@ impl Events {
         if self.written + line.len() as u64 > MAX_EVENTS {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("the input requests of one command exceed {MAX_EVENTS} bytes"),
+                format!("the input requests and steps of one command exceed {MAX_EVENTS} bytes"),
             ));
         }
         if let Err(error) = self.file.write_all(&line) {

@@ -5,16 +5,21 @@
 //! command> {"input": "go", "message": "Release now?"}
 //! command> {"input": "to", "message": "Where to?", "fields": {"region": {"type": "string", "enum": ["eu", "us"]}}}
 //! command> {"input": "login", "message": "Log in first.", "url": "https://example.com/login"}
+//! command> {"step": "build"}
+//! command> {"done": "build", "value": "shop:1"}
 //! outlive> {"response": "go", "action": "accept", "content": {"yes": true}}
+//! outlive> {"go": "build"}
+//! outlive> {"recorded": "build"}
 //! outlive> {"rejected": "go", "kind": "duplicate_key", "message": "…"}
 //! ```
 //!
-//! `input` is the key of the request, which `response` repeats.
+//! `input`, `step` and `done` are the key of the request, which the response repeats. A recorded step gets
+//! `{"recorded": "build", "value": "shop:1"}` instead of `go`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Maximum bytes of the key of an input request.
+/// Maximum bytes of the key of an input request or a step.
 const MAX_KEY: usize = 128;
 
 /// A message of a command.
@@ -22,6 +27,7 @@ const MAX_KEY: usize = 128;
 pub(crate) enum Message {
     Progress(Progress),
     Input(InputLine),
+    Step(StepLine),
 }
 
 /// Progress of a command.
@@ -58,6 +64,53 @@ pub struct InputLine {
     pub url: Option<String>,
 }
 
+/// The start or the end of a step of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::exhaustive_enums, reason = "a step starts and ends")]
+pub enum StepLine {
+    /// The command is about to execute the step, unless it is recorded.
+    Start {
+        /// Key that the response repeats.
+        key: String,
+    },
+    /// The command has executed the step.
+    Done {
+        /// Key that the response repeats.
+        key: String,
+        /// Value of the step.
+        value: Value,
+    },
+}
+
+impl StepLine {
+    /// Returns the key.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Start { key } | Self::Done { key, .. } => key,
+        }
+    }
+
+    fn read(object: Map<String, Value>) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Start {
+            step: String,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Done {
+            done: String,
+            #[serde(default)]
+            value: Value,
+        }
+        if object.contains_key("step") {
+            return read(object).map(|Start { step }| Self::Start { key: step });
+        }
+        read(object).map(|Done { done, value }| Self::Done { key: done, value })
+    }
+}
+
 /// Reply to a message that is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rejected {
@@ -80,6 +133,8 @@ pub(crate) enum RejectedKind {
     TooLarge,
     /// The tool does not allow input requests.
     NotInteractive,
+    /// The tool does not allow steps.
+    NoSteps,
     /// The request cannot be recorded.
     Unavailable,
 }
@@ -112,21 +167,34 @@ impl Message {
     }
 
     pub(super) fn from_object(object: Map<String, Value>) -> Result<Self, Rejected> {
-        let key = object.get("input").and_then(Value::as_str).map(str::to_owned);
+        let keys = ["input", "step", "done"].iter().filter_map(|name| object.get(*name));
+        let key = keys.filter_map(Value::as_str).next().map(str::to_owned);
         let invalid =
             |error: serde_json::Error| Rejected::invalid(key.as_deref(), error.to_string());
         if object.contains_key("input") {
             let input: InputLine = read(object).map_err(invalid)?;
-            if !(1..=MAX_KEY).contains(&input.key.len()) {
-                let what = format!("the key of an input request must have 1 to {MAX_KEY} bytes");
-                return Err(Rejected::invalid(None, what));
-            }
+            check_key(&input.key, "an input request")?;
             return Ok(Self::Input(input));
+        }
+        if object.contains_key("step") || object.contains_key("done") {
+            let step = StepLine::read(object).map_err(invalid)?;
+            check_key(step.key(), "a step")?;
+            return Ok(Self::Step(step));
         }
         if object.contains_key("progress") {
             return read(object).map(Self::Progress).map_err(invalid);
         }
-        Err(Rejected::invalid(None, "a control message must have `input` or `progress`".to_owned()))
+        let what = "a control message must have `input`, `progress`, `step` or `done`";
+        Err(Rejected::invalid(None, what.to_owned()))
+    }
+}
+
+fn check_key(key: &str, of: &str) -> Result<(), Rejected> {
+    match (1..=MAX_KEY).contains(&key.len()) {
+        true => Ok(()),
+        false => {
+            Err(Rejected::invalid(None, format!("the key of {of} must have 1 to {MAX_KEY} bytes")))
+        }
     }
 }
 
@@ -136,7 +204,7 @@ fn read<T: serde::de::DeserializeOwned>(object: Map<String, Value>) -> serde_jso
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, RejectedKind};
+    use super::{Message, RejectedKind, StepLine};
 
     #[test]
     fn message_of_each_kind_is_read() {
@@ -150,11 +218,20 @@ mod tests {
             panic!("expected an input request")
         };
         assert_eq!((input.key.as_str(), input.message.as_str()), ("go", "Go?"));
+        let start = StepLine::Start { key: "build".to_owned() };
+        assert_eq!(Message::read(br#"{"step": "build"}"#), Ok(Message::Step(start)));
+        let done = |value| StepLine::Done { key: "build".to_owned(), value };
+        for (line, value) in [
+            (&br#"{"done": "build"}"#[..], serde_json::Value::Null),
+            (br#"{"done": "build", "value": 7}"#, 7.into()),
+        ] {
+            assert_eq!(Message::read(line), Ok(Message::Step(done(value))));
+        }
     }
 
     #[test]
     fn invalid_message_is_rejected_with_its_key() {
-        let lines: [(&[u8], Option<&str>); 7] = [
+        let lines: [(&[u8], Option<&str>); 9] = [
             (b"hello", None),
             (b"[]", None),
             (b"{}", None),
@@ -162,6 +239,8 @@ mod tests {
             (br#"{"input": 3, "message": "Go?"}"#, None),
             (br#"{"input": "", "message": "Go?"}"#, None),
             (br#"{"input": "go", "message": "Go?", "feilds": {}}"#, Some("go")),
+            (br#"{"step": "build", "once": true}"#, Some("build")),
+            (br#"{"done": ""}"#, None),
         ];
         for (line, key) in lines {
             let rejected = Message::read(line).expect_err("the line is not a message");

@@ -1,4 +1,4 @@
-//! Control channel: a command reports progress and requests input from its user.
+//! Control channel: a command reports progress, requests input from its user, and records steps.
 //!
 //! - `message`: the messages, one JSON object per line.
 //! - `channel`: the transport. A command writes requests to descriptor 3 and reads responses from
@@ -16,5 +16,5 @@ mod message;
 pub use channel::ControlMode;
 pub(super) use channel::{Channel, Descriptors, Nonce, Piece, RequestLines, StdoutLines};
 pub(super) use events::{Events, Record, Records, What};
-pub use message::{InputLine, Progress};
+pub use message::{InputLine, Progress, StepLine};
 pub(super) use message::{Message, Rejected, RejectedKind};

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     super::{
-        folder::{Child, Folder, StartMark},
+        folder::{Child, Folder},
         spec::How,
     },
     kin::Kin,
@@ -43,9 +43,15 @@ impl Family {
         Self { group: Some(child), kin: Kin::Under(rustix::process::getpid()) }
     }
 
-    /// Returns the processes of a command whose supervisor is gone, or `None` if they cannot have
+    /// Returns the processes of a child that this process started as a group leader, with `mark` in
+    /// its environment.
+    pub(crate) fn of_marked_child(child: Pid, mark: &str) -> Self {
+        Self { group: Some(child), kin: Kin::Marked(mark.to_owned()) }
+    }
+
+    /// Returns the processes with a mark whose supervisor is gone, or `None` if they cannot have
     /// survived.
-    fn left_behind(start: &StartMark, child: Option<&Child>) -> Option<Self> {
+    pub(crate) fn left_behind(mark: &str, child: Option<&Child>) -> Option<Self> {
         // After a reboot, process IDs refer to other processes.
         if child.is_some_and(|child| child.boot != system::boot()) {
             return None;
@@ -53,7 +59,7 @@ impl Family {
         let group = child
             .filter(|child| system::started(child.pid).as_ref() == Some(&child.started))
             .and_then(|child| Pid::from_raw(child.pid));
-        Some(Self { group, kin: Kin::Marked(start.mark.clone()) })
+        Some(Self { group, kin: Kin::Marked(mark.to_owned()) })
     }
 
     /// Returns whether no process is left, after the command itself has exited. Zombies do not
@@ -122,7 +128,7 @@ pub(crate) fn later(by: Duration) -> Instant {
 /// none is left.
 pub(crate) async fn end_left_behind(folder: &Folder, grace: Duration) -> io::Result<bool> {
     let Some(start) = folder.start_mark()? else { return Ok(true) };
-    match Family::left_behind(&start, folder.child()?.as_ref()) {
+    match Family::left_behind(&start.mark, folder.child()?.as_ref()) {
         Some(family) => Ok(family.end_all(grace).await),
         None => Ok(true),
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        control::{InputLine, Message, Piece, Record, Rejected, RejectedKind, What},
+        control::{InputLine, Message, Piece, Record, Rejected, RejectedKind, StepLine, What},
         files::now,
         spec::{How, WaitsFor},
         wire::Taken,
@@ -34,7 +34,10 @@ impl Watch<'_> {
 
     /// Handles messages from descriptor 3.
     pub(super) fn take_messages(&mut self, messages: Vec<Result<Message, Rejected>>) {
-        if messages.iter().any(|message| matches!(message, Ok(Message::Input(_)))) {
+        let is_request = |message: &Result<Message, _>| {
+            matches!(message, Ok(Message::Input(_) | Message::Step(_)))
+        };
+        if messages.iter().any(is_request) {
             for _ in 0..MAX_READS {
                 let Some(chunk) = self.stdout.read_at_once() else { break };
                 self.output.push(chunk);
@@ -70,6 +73,7 @@ impl Watch<'_> {
                 Ok(())
             }
             Ok(Message::Input(request)) => self.request_input(request),
+            Ok(Message::Step(request)) => self.record_step(request),
             Err(rejected) => Err(rejected),
         };
         if let Err(rejected) = taken {
@@ -87,7 +91,26 @@ impl Watch<'_> {
         let number = self.messages.inputs.admit(&key)?;
         let waits_for = WaitsFor { since: now(), message: request.message.clone() };
         self.output.flush(&mut self.messages.events);
-        let record = Record { at: self.output.written(), what: What::Input { number, request } };
+        self.open_request(key, What::Input { number, request })?;
+        // Recorded for processes that list jobs. A failure is ignored.
+        let _ = self.folder.set_waits_for(Some(&waits_for));
+        Ok(())
+    }
+
+    /// Passes the start or the end of a step to the server, which records it and responds.
+    fn record_step(&mut self, request: StepLine) -> Result<(), Rejected> {
+        let key = request.key().to_owned();
+        if !self.messages.may_record {
+            let message = "this tool has no steps; set `steps = true` for it".to_owned();
+            return Err(Rejected::new(Some(&key), RejectedKind::NoSteps, message));
+        }
+        let number = self.messages.inputs.admit(&key)?;
+        self.open_request(key, What::Step { number, request })
+    }
+
+    /// Records a request, which stays open until a server responds.
+    fn open_request(&mut self, key: String, what: What) -> Result<(), Rejected> {
+        let record = Record { at: self.output.written(), what };
         self.messages.events.append(&record).map_err(|error| {
             let kind = match error.kind() {
                 io::ErrorKind::FileTooLarge => RejectedKind::TooLarge,
@@ -96,10 +119,9 @@ impl Watch<'_> {
             Rejected::new(Some(&key), kind, error.to_string())
         })?;
         self.messages.inputs.open(key);
+        // The command waits for a server, which may be gone.
         self.clock.stop();
         self.messages.look_at = self.look_for_followers_at();
-        // Recorded for processes that list jobs. A failure is ignored.
-        let _ = self.folder.set_waits_for(Some(&waits_for));
         Ok(())
     }
 

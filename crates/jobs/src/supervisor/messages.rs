@@ -29,6 +29,7 @@ pub(super) struct Messages {
     pub(super) events: Events,
     pub(super) inputs: Inputs,
     pub(super) may_request: bool,
+    pub(super) may_record: bool,
     /// Time of the next check whether a call follows the job, while a request is open.
     pub(super) look_at: Option<Instant>,
     /// Time since when no call follows the job.
@@ -46,6 +47,7 @@ impl Messages {
             events: Events::new(events),
             inputs: Inputs::default(),
             may_request: spec.interactive,
+            may_record: spec.steps,
             look_at: None,
             alone_since: None,
         };
@@ -69,7 +71,7 @@ impl Messages {
 
     /// Returns whether standard input stays open for responses.
     pub(super) fn respond_on_stdin(&self) -> bool {
-        self.stdout.is_some() && self.may_request
+        self.stdout.is_some() && (self.may_request || self.may_record)
     }
 
     /// Separates messages from output, if both are on standard output.

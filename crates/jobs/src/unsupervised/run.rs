@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::super::{
-    Exit, How, InputLine, JobSpec, Result, WaitsFor,
+    Exit, How, InputLine, JobSpec, Result, StepLine, WaitsFor,
     clock::Clock,
     command::{explain, prepare},
     control::{
@@ -121,6 +121,7 @@ struct Watch<'a> {
     clock: Clock,
     inputs: Inputs,
     may_request: bool,
+    may_record: bool,
     /// Reason why the command was ended.
     ended_by: Option<How>,
 }
@@ -133,10 +134,12 @@ impl<'a> Watch<'a> {
         nonce: Nonce,
         news: &'a watch::Sender<News>,
     ) -> Self {
+        let responds = spec.responds();
         Self {
             stdout: Stdout::new(child.stdout.take()),
             stderr: Stderr::new(child.stderr.take()),
-            stdin: Writing::new(child.stdin.take(), spec.stdin, spec.interactive),
+            may_record: spec.steps,
+            stdin: Writing::new(child.stdin.take(), spec.stdin, responds),
             child,
             lines: StdoutLines::new(nonce),
             files,
@@ -207,6 +210,7 @@ impl<'a> Watch<'a> {
                     continue;
                 }
                 Piece::Message(Ok(Message::Input(request))) => self.request_input(request),
+                Piece::Message(Ok(Message::Step(request))) => self.record_step(request),
                 Piece::Message(Err(rejected)) => Err(rejected),
             };
             if let Err(rejected) = taken {
@@ -232,13 +236,31 @@ impl<'a> Watch<'a> {
         let waits_for = WaitsFor { since: now(), message: request.message.clone() };
         let Files { output, events, .. } = &mut self.files;
         output.flush(events);
-        let record = Record { at: output.written(), what: What::Input { number, request } };
+        self.open_request(key, What::Input { number, request })?;
+        self.news.send_modify(|news| news.waits_for = Some(waits_for));
+        Ok(())
+    }
+
+    /// Passes the start or the end of a step to the reader, which records it and responds.
+    fn record_step(&mut self, request: StepLine) -> Result<(), Rejected> {
+        let key = request.key().to_owned();
+        if !self.may_record {
+            let message = "this tool has no steps; set `steps = true` for it".to_owned();
+            return Err(Rejected::new(Some(&key), RejectedKind::NoSteps, message));
+        }
+        let number = self.inputs.admit(&key)?;
+        self.open_request(key, What::Step { number, request })
+    }
+
+    /// Records a request, which stays open until the reader responds.
+    fn open_request(&mut self, key: String, what: What) -> Result<(), Rejected> {
+        let Files { output, events, .. } = &mut self.files;
+        let record = Record { at: output.written(), what };
         events.append(&record).map_err(|error| {
             Rejected::new(Some(&key), RejectedKind::Unavailable, error.to_string())
         })?;
         self.inputs.open(key);
         self.clock.stop();
-        self.news.send_modify(|news| news.waits_for = Some(waits_for));
         Ok(())
     }
 
