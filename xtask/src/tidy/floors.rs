@@ -58,6 +58,12 @@ const FLOORS: &[Floor] = &[
         uses: &["outlive", "outlive-jobs"],
         never: &["hyper", "rusqlite"],
     },
+    // Tool workers are processes whose calls are handlers of the facade.
+    Floor {
+        manifest: MANIFESTS[13],
+        uses: &["outlive", "outlive-jobs"],
+        never: &["hyper", "rusqlite"],
+    },
     // The program also calls the API of a console. The HTTP client for that is not part of MCP, so
     // the facade does not export it.
     Floor {
@@ -68,6 +74,7 @@ const FLOORS: &[Floor] = &[
             "outlive-gateway",
             "outlive-jobs",
             "outlive-transport",
+            "outlive-workers",
         ],
         never: &[],
     },
@@ -95,6 +102,7 @@ pub(super) const MANIFESTS: &[&str] = &[
     "crates/schema/Cargo.toml",
     "crates/console/Cargo.toml",
     "crates/gateway/Cargo.toml",
+    "crates/workers/Cargo.toml",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
