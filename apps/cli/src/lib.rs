@@ -23,6 +23,7 @@ mod runtime;
 mod serve;
 mod store;
 mod tasks;
+mod test;
 mod upstreams;
 
 pub use program::{commands, main};

@@ -45,6 +45,9 @@ use crate::print;
 /// Target of the line about each call.
 const CALL: &str = "outlive::call";
 
+/// Target of the output of tool workers.
+const TOOL_WORKER: &str = "outlive::tool_worker";
+
 /// Capacity of the queue of lines about calls. A full queue drops further lines and counts them.
 const MAX_WAITING: usize = 8_192;
 
@@ -64,9 +67,9 @@ pub(crate) fn to_stderr(logs_calls: bool) -> CallLines {
     let level = wanted.as_deref().map(str::parse::<LevelFilter>).transpose();
     let levels = match &level {
         Ok(Some(level)) => Targets::new().with_default(*level),
-        _ if logs_calls => {
-            Targets::new().with_default(LevelFilter::WARN).with_target(CALL, LevelFilter::INFO)
-        }
+        _ if logs_calls => Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_targets([(CALL, LevelFilter::INFO), (TOOL_WORKER, LevelFilter::INFO)]),
         _ => Targets::new().with_default(LevelFilter::WARN),
     };
     let calls = CallLines::start();

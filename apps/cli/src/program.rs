@@ -2,7 +2,7 @@
 
 use super::{
     auth, call, connect, console, doctor, inbox, init, inspect, jobs, print, serve, store, tasks,
-    upstreams,
+    test, upstreams,
 };
 use crate::error::{CliError, Result};
 use clap::{
@@ -27,6 +27,7 @@ struct Program {
 pub(super) enum Command {
     Init(init::Args),
     Serve(serve::Args),
+    Test(test::Args),
     Upstreams(upstreams::Args),
     Connect(connect::Args),
     Call(call::Args),
@@ -124,6 +125,7 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Init(args) => init::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Test(args) => test::run(args),
         Command::Upstreams(args) => upstreams::run(&args),
         Command::Connect(args) => connect::run(&args),
         Command::Call(args) => call::run(args),

@@ -54,6 +54,9 @@ fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
     if !config.upstreams.is_empty() {
         parts.push(print::count(config.upstreams.len(), "upstream"));
     }
+    if !config.workers.is_empty() {
+        parts.push(print::count(config.workers.len(), "tool worker"));
+    }
     let mut findings =
         vec![Finding::ok(FILE, format!("{} has {}", file.display(), parts.join(" and ")))];
     let warning = |Mistake { what, remedy }: &Mistake| {
@@ -63,6 +66,7 @@ fn tools(file: &Path, config: Result<&Config, &Mistakes>) -> Vec<Finding> {
     let base = serve::base_of(Some(file));
     findings.extend(checks::tools(&config.tools, &base).into_iter().map(Finding::from));
     findings.extend(checks::upstreams(config, Some(file)).into_iter().map(Finding::from));
+    findings.extend(checks::workers(config, &base).into_iter().map(Finding::from));
     let skills = config.server.skills.as_ref().map(|folder| checks::skills(&base.join(folder)));
     findings.extend(skills.map(Finding::from));
     findings

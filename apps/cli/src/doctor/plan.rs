@@ -6,11 +6,11 @@ use crate::{
     error::Result,
     paths,
     serve::{
-        ServerPlace,
-        config::{self, Config, Mistakes},
+        ServerPlace, Source,
+        config::{self, Config, Mistake, Mistakes},
     },
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Settings that `outlive serve` would use: from the command line, then the file, then the
 /// defaults.
@@ -34,7 +34,7 @@ impl Plan {
             (None, _) => paths::of_server(None)?,
         };
         let file = file.map(|file| {
-            let config = config::load(&file);
+            let config = config_of(&file);
             (file, config)
         });
         let config = file.as_ref().and_then(|(_, config)| config.as_ref().ok());
@@ -55,6 +55,16 @@ impl Plan {
             json: args.json,
             file,
         })
+    }
+}
+
+/// Reads the configuration of a file or a script.
+fn config_of(path: &Path) -> Result<Config, Mistakes> {
+    match Source::at(path.to_owned()) {
+        script @ Source::Script(_) => script
+            .config()
+            .map_err(|error| Mistakes(vec![Mistake { what: error.to_string(), remedy: None }])),
+        _ => config::load(path),
     }
 }
 

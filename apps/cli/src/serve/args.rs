@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-/// Serves commands as MCP tools that survive restarts.
+/// Serves commands and functions as MCP tools that survive restarts.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   outlive serve                          tools of ./outlive.toml, or a demo if there is none
   outlive serve tools.toml --stdio       for a host that starts its servers
+  outlive serve tools.py --dev           tools of a Python script, reloaded on change
   outlive serve --upstream 'npx -y @modelcontextprotocol/server-everything'
   outlive serve --listen 0.0.0.0:8000 --token-file callers.txt
   outlive serve --store postgres://outlive@db/outlive
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 The server reloads the tools when the file changes. docs/outlive-toml.md documents every key.")]
 pub(crate) struct Args {
-    /// File with the tools [default: ./outlive.toml if it exists, else a demo]
+    /// File with the tools, or a script with tools: .py, .mjs, .js or .ts [default: ./outlive.toml if it exists, else a demo]
     pub(super) file: Option<PathBuf>,
     /// Serves MCP on standard input and output
     #[arg(long, conflicts_with = "listen")]
@@ -34,6 +35,12 @@ pub(crate) struct Args {
     /// Accepts only callers with a token from this file, which has one `name token` or `name token decide` per line
     #[arg(long, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
+    /// Reloads tool workers when their files change, and names the line of an error
+    #[arg(long)]
+    pub(super) dev: bool,
+    /// Starts a function again with every input response, to test it
+    #[arg(long, requires = "dev")]
+    pub(super) replay_on_input: bool,
     /// Prints the demo file, as a start for your own
     #[arg(long)]
     pub(super) print_demo: bool,

@@ -37,7 +37,14 @@ pub(super) struct Hello {
 }
 
 impl Hello {
-    pub(super) fn new(config: &Config, file: Option<&Path>, data: &Path, store: &str) -> Self {
+    /// `of_workers` are the names of the tools of tool workers.
+    pub(super) fn new(
+        config: &Config,
+        of_workers: &[String],
+        file: Option<&Path>,
+        data: &Path,
+        store: &str,
+    ) -> Self {
         let Config { server, auth, tools, .. } = config;
         let tool = |tool: &ToolConfig| {
             let task = match tool.policy.task {
@@ -47,10 +54,11 @@ impl Hello {
             };
             (tool.name.clone(), task.to_owned())
         };
+        let of_worker = |name: &String| (name.clone(), "of a tool worker".to_owned());
         let is_demo = file.is_none() && config.upstreams.is_empty();
         Self {
             name: server.name.clone(),
-            tools: tools.iter().map(tool).collect(),
+            tools: tools.iter().map(tool).chain(of_workers.iter().map(of_worker)).collect(),
             upstreams: config.upstreams.iter().map(|upstream| upstream.name.clone()).collect(),
             file: file.map(Path::to_owned),
             data: data.to_owned(),

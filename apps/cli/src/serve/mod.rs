@@ -7,6 +7,7 @@
 //!
 //! - `config`: the configuration file. `reload`: reloads it when it changes.
 //! - `command`: one tool. `input`: its input requests. `text`: its output as text.
+//! - `source`: a file or a script. `workers`: tool workers.
 //! - `upstreams`, `upstream_settings`: the gateway. `named_upstreams`: those of the command line.
 //! - `upstream_requests`, `upstream_replies`: requests of `outlive upstreams`. `upstream_logins`: logins at
 //!   upstreams, for commands beside the server.
@@ -38,6 +39,7 @@ mod pages;
 mod places;
 mod reload;
 mod secrets;
+mod source;
 mod start;
 mod text;
 mod tools;
@@ -47,12 +49,15 @@ mod upstream_requests;
 mod upstream_settings;
 mod upstreams;
 mod user_logins;
+mod workers;
 
 pub(crate) use self::places::Label;
 pub(crate) use args::Args;
 pub(crate) use location::{base_of, seal_key_file};
+pub(crate) use source::Source;
 pub(crate) use start::run;
 pub(crate) use upstream_logins::ServerPlace;
 pub(crate) use upstream_requests::{UpstreamReply, UpstreamRequest, send};
 pub(crate) use upstream_settings::Sources;
 pub(crate) use upstreams::STATUS_FILE;
+pub(crate) use workers::{WorkerOptions, Workers};

@@ -17,11 +17,13 @@ use outlive::server::{
     Server,
     http::{HttpConfig, ResponseFuture, RouteBody, Routes},
 };
+use outlive_workers::WorkerMetrics;
 use tokio::{sync::Mutex, time::timeout};
 
 use super::{
     config::{ServerConfig, is_loopback},
     upstreams::Upstreams,
+    workers::Workers,
 };
 use crate::error::{CliError, Result};
 
@@ -67,13 +69,19 @@ impl Remembered {
 pub(super) struct Numbers {
     server: Server,
     upstreams: Upstreams,
+    workers: Workers,
     remembered: Arc<Remembered>,
 }
 
 impl Numbers {
-    pub(super) fn new(server: &Server, upstreams: &Upstreams) -> Self {
-        let (server, upstreams) = (server.clone(), upstreams.clone());
-        Self { server, upstreams, remembered: Arc::new(Remembered::new(METRICS_TTL)) }
+    pub(super) fn new(server: &Server, upstreams: &Upstreams, workers: &Workers) -> Self {
+        let remembered = Arc::new(Remembered::new(METRICS_TTL));
+        Self {
+            server: server.clone(),
+            upstreams: upstreams.clone(),
+            workers: workers.clone(),
+            remembered,
+        }
     }
 
     /// Returns the metrics in the text format of Prometheus.
@@ -81,8 +89,11 @@ impl Numbers {
         let make = || async {
             // If the store does not respond, its metrics are missing and the others are still
             // there.
-            let server = self.server.metrics().await;
-            (StatusCode::OK, format!("{server}{}", self.upstreams.metrics()))
+            let mut text = self.server.metrics().await.to_string();
+            text.push_str(&self.upstreams.metrics());
+            // Writing to a string does not fail.
+            let _ = WorkerMetrics::write_all(&self.workers.metrics(), &mut text);
+            (StatusCode::OK, text)
         };
         self.remembered.get(make).await.1
     }

@@ -14,6 +14,7 @@ use super::{
     config::{self, Config},
     tools::{Changed, Tools},
     upstreams::Upstreams,
+    workers::Workers,
 };
 use crate::{
     checks::{self, Check},
@@ -44,11 +45,13 @@ pub(super) struct Served {
     pub(super) server: Server,
     pub(super) tools: Tools,
     pub(super) upstreams: Upstreams,
+    pub(super) workers: Workers,
 }
 
 impl Served {
     /// Applies a configuration. An error changes nothing.
     fn update(&mut self, config: Config) -> Result<Changed, String> {
+        self.workers.rename(&self.tools.names(), &config.tools)?;
         let upstreams = self.upstreams.reload(&config)?;
         let tools = self.tools.update(&self.server, config.tools);
         let tools = tools.map_err(|error| error.to_string())?;
@@ -84,6 +87,7 @@ pub(super) async fn follow(
                 // These checks are never fatal: a tool that cannot run fails when it is called.
                 let _ = checks::admit(checks::tools(&config.tools, &base_of(Some(&path))));
                 let _ = checks::admit(checks::upstreams(&config, Some(&path)));
+                let _ = checks::admit(checks::workers(&config, &base_of(Some(&path))));
                 // Unknown people could not approve the calls of their tools.
                 if let Err(error) = checks::admit(check_people(&config)) {
                     error.tell();

@@ -17,8 +17,10 @@ use crate::serve::{
     host_liveness::{Host, orphan_after},
     notify::add_receivers,
     pages::Numbers,
+    source::Source,
     tools::Tools,
     upstreams::{Surroundings, Upstreams},
+    workers::{WorkerOptions, Workers},
 };
 use crate::{
     checks::{self, Check},
@@ -35,15 +37,11 @@ use outlive::{
     store::{KeyValueStore, PeopleStore, Store},
 };
 use outlive_gateway::Supervision;
-use std::{
-    io,
-    path::{Path, PathBuf},
-    pin::pin,
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::Path, pin::pin, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, runtime::Runtime};
+
+/// Path to which other systems deliver the values of external events, followed by the completion token.
+const EXTERNAL_EVENTS: &str = "/events";
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if args.print_demo || args.print_schema {
@@ -62,28 +60,24 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 }
 
 pub(super) async fn serve(args: Args) -> Result<()> {
-    let file = file_of(&args);
-    let config = match &file {
-        Some(file) => config::load(file)?,
-        None if args.upstream.is_empty() => config::demo(),
-        None => config::without_tools(),
-    };
-    let config = with_flags(config, &args)?;
-    let data = data_folder(&args, file.as_deref())?;
+    let source = Source::of(&args);
+    let path = source.path();
+    let mut config = with_flags(source.config()?, &args)?;
+    let data = data_folder(&args, path)?;
     let url = store_url(&config.tasks, &data);
-    check(&config, args.stdio, file.as_deref(), &data, &url)?;
+    check(&config, args.stdio, path, &data, &url)?;
     let people = open_store(&url).await?;
     let store = Arc::clone(&people) as Arc<dyn Store>;
     let shared = is_shared(&url).then(|| Arc::clone(&store));
-
     let host = Host::of(&data).map_err(|error| unusable(&data, &error))?;
     let replica_timeout = config.tasks.replica_timeout;
-    let mut runner = Runner::new(&data, host.clone(), shared.clone(), replica_timeout)?;
-    runner.withheld_env = secrets::variables(file.as_deref());
-    runner.max_waiting = config.server.max_waiting_jobs_per_caller as usize;
-    let runner = Arc::new(runner);
-    let hello = Hello::new(&config, file.as_deref(), &data, &url);
-    let mut tools = Tools::new(base_of(file.as_deref()), Arc::clone(&runner));
+    let runner = runner(&config, path, &data, &host, shared.clone())?;
+    let options = WorkerOptions { data: Some(&data), is_dev: args.dev, ..WorkerOptions::default() };
+    let workers = Workers::start(&config, path, options).await?;
+    if let (Source::Script(_), Some(name)) = (&source, workers.app_name()) {
+        name.clone_into(&mut config.server.name);
+    }
+    let hello = Hello::new(&config, &workers.tool_names(), path, &data, &url);
     // On standard input, the caller is the user of this process.
     let callers = match args.stdio {
         true => None,
@@ -96,27 +90,27 @@ pub(super) async fn serve(args: Args) -> Result<()> {
         is_http: !args.stdio,
         callers: callers.as_ref(),
     };
-    let upstreams = Upstreams::new(&config, file.as_deref(), &args.upstream, surroundings)?;
-    let built =
-        build(&config, &mut tools, &upstreams, people, &data, file.as_deref(), !args.stdio)?;
+    let upstreams = Upstreams::new(&config, path, &args.upstream, surroundings)?;
+    let tools = Tools::new(base_of(path), Arc::clone(&runner));
+    let mut parts = Parts { tools, upstreams: upstreams.clone(), workers: workers.clone() };
+    let built = build(&config, &mut parts, people, &data, path, &args)?;
     upstreams.start(&built);
+    workers.serve(&built);
     let requests = upstream_replies::serve(data.clone(), upstreams.clone());
     let _replying = (!args.stdio && !config.upstreams.is_empty()).then(|| in_background(requests));
-
-    let _living = shared.map(|store| in_background(host.live(store, replica_timeout)));
+    let _living = shared.map(|store| in_background(host.live(store, config.tasks.replica_timeout)));
     let _tidying = in_background(janitor::tidy(Arc::clone(&runner), Arc::clone(&store)));
-    let (stdio, token_file) = (args.stdio, config.server.token_file.clone());
-    let people = move |config: &Config| people_checks(config, stdio, token_file.as_deref());
-    let served = reload::Served { server: built.clone(), tools, upstreams: upstreams.clone() };
-    let _reloading = file.map(|file| in_background(reload::follow(file, people, served)));
+    let _reloading = reloading(&source, &config, args.stdio, &built, parts).map(in_background);
 
     if args.stdio {
         hello.on_stdio();
         built.serve_stdio().await.map_err(|error| CliError::new(Kind::Failed, error))?;
     } else {
-        serve_http(&config, (built, &upstreams), callers, &hello, args.json).await?;
+        let numbers = Numbers::new(&built, &upstreams, &workers);
+        serve_http(&config, built, callers, &hello, (numbers, args.json)).await?;
     }
     upstreams.shutdown().await;
+    workers.shutdown().await;
     runner.settled().await;
     banner::goodbye(&runner);
     Ok(())
@@ -150,18 +144,54 @@ fn supervision(
     }
 }
 
+/// Sources of the tools of a server.
+struct Parts {
+    tools: Tools,
+    upstreams: Upstreams,
+    workers: Workers,
+}
+
+/// Returns the state that all commands share.
+fn runner(
+    config: &Config,
+    path: Option<&Path>,
+    data: &Path,
+    host: &Host,
+    shared: Option<Arc<dyn Store>>,
+) -> Result<Arc<Runner>> {
+    let mut runner = Runner::new(data, host.clone(), shared, config.tasks.replica_timeout)?;
+    runner.withheld_env = secrets::variables(path);
+    runner.max_waiting = config.server.max_waiting_jobs_per_caller as usize;
+    Ok(Arc::new(runner))
+}
+
+/// Returns the work that keeps a server in sync with its file.
+fn reloading(
+    source: &Source,
+    config: &Config,
+    stdio: bool,
+    built: &Server,
+    parts: Parts,
+) -> Option<impl Future<Output = ()> + Send + 'static> {
+    let file = source.file()?.to_owned();
+    let token_file = config.server.token_file.clone();
+    let people = move |config: &Config| people_checks(config, stdio, token_file.as_deref());
+    let Parts { tools, upstreams, workers } = parts;
+    let served = reload::Served { server: built.clone(), tools, upstreams, workers };
+    Some(reload::follow(file, people, served))
+}
+
 /// Builds the server with its tools.
 fn build(
     config: &Config,
-    tools: &mut Tools,
-    upstreams: &Upstreams,
+    parts: &mut Parts,
     people: Arc<dyn PeopleStore>,
     data: &Path,
     file: Option<&Path>,
-    is_http: bool,
+    args: &Args,
 ) -> Result<Server> {
     let base = base_of(file);
-    let public_url = config.base_url().filter(|_| is_http);
+    let public_url = config.base_url().filter(|_| !args.stdio);
     let links = public_url.clone().filter(|_| config.has_links());
     let longest_end = config.tools.iter().map(|tool| tool.kill_grace).max().unwrap_or_default();
     let tasks = task_config(&config.tasks, people, longest_end)
@@ -172,22 +202,24 @@ fn build(
     if let Some(rule) = &config.approve_destructive {
         builder = builder.approve_destructive(rule.rule());
     }
+    if args.replay_on_input {
+        builder = builder.replay_on_input();
+    }
     let builder = with_skills(builder, config.server.skills.as_deref(), &base)?;
     let builder = add_receivers(builder, &config.notify, &base, public_url)?;
-    let builder = upstreams.attach(tools.build(builder, config.tools.clone()));
-    builder.build().map_err(CliError::usage)
+    let builder = parts.workers.attach(parts.tools.build(builder, config.tools.clone()));
+    parts.upstreams.attach(builder).build().map_err(CliError::usage)
 }
 
 /// Serves HTTP until the server is stopped.
 async fn serve_http(
     config: &Config,
-    (built, upstreams): (Server, &Upstreams),
+    built: Server,
     callers: Option<Callers>,
     hello: &Hello,
-    json: bool,
+    (numbers, json): (Numbers, bool),
 ) -> Result<()> {
     let server = &config.server;
-    let numbers = Numbers::new(&built, upstreams);
     let http = http(config, callers)?;
     let http = pages::add(http, server, &built, &numbers)?;
     let (http, console) = console::add(http, config, &built)?;
@@ -211,12 +243,6 @@ async fn serve_http(
     ended.map_err(|error| CliError::new(Kind::Failed, error))
 }
 
-/// Returns the file to serve: the named one, or `outlive.toml` of this folder if it exists.
-fn file_of(args: &Args) -> Option<PathBuf> {
-    let here = || Some(PathBuf::from("outlive.toml")).filter(|file| file.exists());
-    args.file.clone().or_else(here)
-}
-
 /// Runs the checks of `doctor` on the configuration, and prints warnings.
 ///
 /// # Errors
@@ -235,6 +261,7 @@ pub(super) fn check(
     all.extend(checks::store_file(store));
     all.extend(checks::tools(&config.tools, &base_of(file)));
     all.extend(checks::upstreams(config, file));
+    all.extend(checks::workers(config, &base_of(file)));
     all.extend(server.skills.as_ref().map(|folder| checks::skills(&base_of(file).join(folder))));
     all.extend(people_checks(config, stdio, server.token_file.as_deref()));
     if !stdio {
@@ -367,6 +394,9 @@ pub(super) fn http(config: &Config, callers: Option<Callers>) -> Result<HttpConf
     }
     for proxy in &server.trusted_proxies {
         http = http.trusted_proxy(*proxy);
+    }
+    if !config.workers.is_empty() {
+        http = http.external_event_path(EXTERNAL_EVENTS);
     }
     let http = server.limits.http(http);
     Ok(http.allow_anonymous(server.allow_anonymous))

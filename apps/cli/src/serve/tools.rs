@@ -39,6 +39,11 @@ impl Tools {
         Self { base, runner, served: BTreeMap::new() }
     }
 
+    /// Returns the names of the served tools.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.served.keys().cloned().collect()
+    }
+
     /// Adds tools to a server that is being built.
     pub(super) fn build(
         &mut self,
@@ -114,8 +119,8 @@ impl Tools {
             return tool;
         }
         // The command of an inline call ends with the call; after a crash, the janitor ends it. So
-        // a short command need not become a task.
-        tool.promote_at_first_step(false).cleanup(move |task: Cleanup| {
+        // a short command need not become a task, unless its steps must survive.
+        tool.promote_at_first_step(config.steps).cleanup(move |task: Cleanup| {
             let command = Arc::clone(&command);
             async move { command.clean_up(task).await }
         })

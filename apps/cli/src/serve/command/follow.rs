@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlive::server::{CallToolResult, ContentBlock, Durable, Error, Result};
-use outlive_jobs::{Event, Exit, How, InputLine, Job};
+use outlive_jobs::{Event, Exit, How, InputLine, Job, StepLine};
 use serde_json::value::RawValue;
 
 use super::super::{
@@ -18,7 +18,7 @@ use super::super::{
     input,
     text::{Decoder, one_line},
 };
-use super::unreachable;
+use super::{steps, unreachable};
 
 /// Outcome of an attempt.
 pub(super) enum Ended {
@@ -31,20 +31,30 @@ pub(super) enum Ended {
 /// Interval at which to check whether the call has become a task.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Follows a command to its exit. Input requests use the keys of `inputs`, everything else those of
-/// `run`.
+/// Contexts of one attempt, each with other keys.
+#[derive(Clone, Copy)]
+pub(super) struct Contexts<'a> {
+    /// For everything else.
+    pub(super) run: &'a Durable,
+    /// For input requests.
+    pub(super) inputs: &'a Durable,
+    /// For steps.
+    pub(super) steps: &'a Durable,
+}
+
+/// Follows a command to its exit.
 pub(super) async fn follow(
-    run: &Durable,
-    inputs: &Durable,
+    contexts: Contexts<'_>,
     config: &ToolConfig,
     runner: &Arc<Runner>,
     mut job: Job,
     id: String,
     caller: String,
 ) -> Result<Ended> {
+    let run = contexts.run;
     let mut attendance = runner.attend(id, caller, run)?;
     let mut gathered = Gathered::new(run, config);
-    let followed = follow_on(run, inputs, &mut job, &mut gathered, &mut attendance).await;
+    let followed = follow_on(contexts, &mut job, &mut gathered, &mut attendance).await;
     let exit = match followed {
         Ok(Some(exit)) => exit,
         Ok(None) => return cancelled(&job, attendance).await,
@@ -69,12 +79,12 @@ pub(super) async fn follow(
 
 /// Follows a command to its exit. Returns `None` if the call is cancelled.
 async fn follow_on(
-    run: &Durable,
-    inputs: &Durable,
+    contexts: Contexts<'_>,
     job: &mut Job,
     gathered: &mut Gathered<'_>,
     attendance: &mut Attendance,
 ) -> Result<Option<Exit>> {
+    let run = contexts.run;
     loop {
         attendance.label(job);
         let event = tokio::select! {
@@ -88,9 +98,12 @@ async fn follow_on(
         };
         match event {
             Event::Exit(exit) => return Ok(Some(exit)),
+            Event::Step { number, request } => {
+                record(contexts.steps, job, number, &request).await?;
+            }
             event => {
                 let Some(input) = gathered.take(run, event).await? else { continue };
-                match respond(run, inputs, job, gathered, attendance, input).await? {
+                match respond(contexts, job, gathered, attendance, input).await? {
                     Asked::Answered => {}
                     Asked::Over(exit) => return Ok(Some(exit)),
                     Asked::Cancelled => return Ok(None),
@@ -122,13 +135,13 @@ struct Input {
 /// Requests input while the command runs, and sends it the response. Further requests wait until
 /// the open one is answered.
 async fn respond(
-    run: &Durable,
-    inputs: &Durable,
+    contexts: Contexts<'_>,
     job: &mut Job,
     gathered: &mut Gathered<'_>,
     attendance: &mut Attendance,
     input: Input,
 ) -> Result<Asked> {
+    let Contexts { run, inputs, steps } = contexts;
     let mut waiting = VecDeque::from([input]);
     while let Some(Input { number, use_of_key, request, printed }) = waiting.pop_front() {
         attendance.asks(true)?;
@@ -144,6 +157,7 @@ async fn respond(
                 match event {
                     // Dropping the request withdraws it.
                     Event::Exit(exit) => return Ok(Asked::Over(exit)),
+                    Event::Step { number, request } => record(steps, job, number, &request).await?,
                     event => waiting.extend(gathered.take(run, event).await?),
                 }
             }
@@ -152,6 +166,12 @@ async fn respond(
         job.respond(number, &line).await.map_err(unreachable)?;
     }
     Ok(Asked::Answered)
+}
+
+/// Records the start or the end of a step, and responds to the command.
+async fn record(cx: &Durable, job: &Job, number: u32, request: &StepLine) -> Result<()> {
+    let line = steps::respond(cx, request).await?;
+    job.respond(number, &line).await.map_err(unreachable)
 }
 
 async fn cancelled(job: &Job, mut attendance: Attendance) -> Result<Ended> {
@@ -215,7 +235,8 @@ impl<'c> Gathered<'c> {
                 *uses += 1;
                 return Ok(Some(Input { number, use_of_key: *uses, request, printed }));
             }
-            Event::Exit(_) => {}
+            // Handled before.
+            Event::Exit(_) | Event::Step { .. } => {}
         }
         Ok(None)
     }

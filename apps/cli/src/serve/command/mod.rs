@@ -8,6 +8,7 @@
 mod error;
 mod follow;
 mod run;
+mod steps;
 
 use error::unreachable;
 pub(super) use run::{Command, PASSED_ON};

@@ -1,7 +1,7 @@
 //! Runs a command for a call.
 
 use super::error::unreachable;
-use crate::serve::command::follow::{Ended, follow};
+use crate::serve::command::follow::{Contexts, Ended, follow};
 use crate::serve::{
     command_pool::Runner,
     config::{OnCrash, Ready, ToolConfig},
@@ -74,7 +74,9 @@ impl Command {
             // no prefix.
             let reruns = (attempt > 1).then(|| cx.scope(("rerun", attempt)));
             let inputs = reruns.as_ref().unwrap_or(&cx);
-            let why = match self.attempt(&run, inputs, &spec, &label).await? {
+            // All attempts share their steps, so that a rerun does not execute recorded ones.
+            let contexts = Contexts { run: &run, inputs, steps: &cx.scope("step") };
+            let why = match self.attempt(contexts, &spec, &label).await? {
                 Ended::Result(result) => return result,
                 Ended::Lost(why) => why,
             };
@@ -97,11 +99,11 @@ impl Command {
 
     async fn attempt(
         &self,
-        run: &Durable,
-        inputs: &Durable,
+        contexts: Contexts<'_>,
         spec: &JobSpec,
         label: &Label,
     ) -> Result<Ended> {
+        let run = contexts.run;
         let here = self.runner.host.id();
         let host: String = run.step("host", async || Ok(here.to_owned())).await?;
         if host != here {
@@ -120,7 +122,7 @@ impl Command {
             self.runner.places.release(&id);
             unreachable(error)
         })?;
-        follow(run, inputs, &self.config, &self.runner, job, id, label.caller.clone()).await
+        follow(contexts, &self.config, &self.runner, job, id, label.caller.clone()).await
     }
 
     /// Waits while the machine of the command is alive. That machine may claim the task, which
@@ -199,6 +201,7 @@ impl Command {
             working_dir: Some(self.folder.clone()),
             stdin: ready.stdin,
             interactive: self.config.asks,
+            steps: self.config.steps,
             control: self.config.control,
             timeout: Some(self.config.policy.timeout),
             max_output_bytes: self.config.max_output,

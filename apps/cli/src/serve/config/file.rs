@@ -8,6 +8,7 @@ use super::console::{ConsoleConfig, console};
 use super::gateway::gateway;
 use super::hosts::{HostsConfig, hosts, results};
 use super::notify::{self, KnownTools, NotifyConfig};
+use super::policy_keys::PolicyKeys;
 use super::problem::Problems;
 use super::problem::{Mistake, Mistakes};
 use super::public_url::origin;
@@ -18,6 +19,7 @@ use super::tool::ToolConfig;
 use super::upstream::{UpstreamConfig, upstreams};
 use super::upstream_auth::KnownCallers;
 use super::upstream_tool::UpstreamToolConfig;
+use super::worker::{WorkerConfig, workers};
 use outlive::server::hosts::{AnswerBy, Results};
 use outlive_gateway::GatewaySettings;
 use std::{fs, path::Path};
@@ -32,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) results: Results,
     pub(crate) tools: Vec<ToolConfig>,
     pub(crate) upstreams: Vec<UpstreamConfig>,
+    pub(crate) workers: Vec<WorkerConfig>,
     pub(crate) gateway: GatewaySettings,
     pub(crate) notify: Vec<NotifyConfig>,
     /// Rule for destructive tools without a rule of their own.
@@ -72,6 +75,11 @@ impl Config {
             Some((place, config.policy.approve.as_ref()?))
         };
         let rules = rules.chain(self.upstream_tools().filter_map(of_upstream));
+        let of_worker = |(name, tool, policy): (&str, &str, &'c PolicyKeys)| {
+            let place = format!("`approve` of the tool `{tool}` of the tool worker `{name}`");
+            Some((place, policy.approve.as_ref()?))
+        };
+        let rules = rules.chain(self.worker_tools().filter_map(of_worker));
         let shared = self.approve_destructive.as_ref();
         rules.chain(shared.map(|rule| ("`destructive` of [approvals]".to_owned(), rule))).collect()
     }
@@ -81,6 +89,14 @@ impl Config {
         self.upstreams.iter().flat_map(|upstream| {
             let tools = upstream.tools.iter();
             tools.map(|(tool, config)| (upstream.name.as_str(), tool.as_str(), config))
+        })
+    }
+
+    /// Returns the policies of tools of tool workers: tool worker, tool, policy.
+    fn worker_tools(&self) -> impl Iterator<Item = (&str, &str, &PolicyKeys)> {
+        self.workers.iter().flat_map(|worker| {
+            let tools = worker.tools.iter();
+            tools.map(|(tool, policy)| (worker.name.as_str(), tool.as_str(), policy))
         })
     }
 
@@ -96,10 +112,13 @@ impl Config {
         let of_upstream = |(_, _, tool): (&str, &str, &UpstreamToolConfig)| {
             tool.policy.answers.as_deref().is_some_and(has)
         };
+        let of_worker =
+            |(_, _, policy): (&str, &str, &PolicyKeys)| policy.answers.as_deref().is_some_and(has);
         self.hosts.hosts.is_some()
             && (has(&self.hosts.answers)
                 || self.tools.iter().any(of_tool)
-                || self.upstream_tools().any(of_upstream))
+                || self.upstream_tools().any(of_upstream)
+                || self.worker_tools().any(of_worker))
     }
 }
 
@@ -135,7 +154,7 @@ pub(crate) fn demo() -> Config {
     parse(DEMO).expect("the demo is checked by the tests")
 }
 
-/// Returns a configuration without tools and upstreams, for those of the command line.
+/// Returns a configuration without tools, upstreams and tool workers, for those of the command line.
 pub(crate) fn without_tools() -> Config {
     Config { tools: Vec::new(), ..demo() }
 }
@@ -187,8 +206,9 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
         let what = "[gateway] has no effect, because the file has no upstreams";
         file.report(Problem::at(line, what).remedy("add [upstreams.NAME]").warning());
     }
-    let tools = tools(file, has_auth, !upstreams.is_empty(), asked)?;
-    check_scopes(file, line, auth.as_ref(), &tools, &upstreams);
+    let workers = workers(file, has_auth, asked)?;
+    let tools = tools(file, has_auth, !upstreams.is_empty() || !workers.is_empty(), asked)?;
+    check_scopes(file, line, auth.as_ref(), &tools, (&upstreams, &workers));
     let approve_destructive = approvals(file, asked)?;
     let table = file.section("console")?;
     let console = console(table, has_auth, asked)?;
@@ -201,13 +221,15 @@ pub(super) fn whole(file: &mut Section<'_>, asked: &mut Asked) -> Read<Config> {
         results,
         tools,
         upstreams,
+        workers,
         gateway,
         notify,
         approve_destructive,
         console,
         warnings,
     };
-    let known = KnownTools { tools: &config.tools, upstreams: &config.upstreams };
+    let Config { tools, upstreams, workers, .. } = &config;
+    let known = KnownTools { tools, upstreams, workers };
     config.notify = notify::notify(file, known, config.base_url().is_some(), asked)?;
     check_links(file, &config);
     Ok(config)
@@ -219,10 +241,12 @@ fn check_scopes(
     line: usize,
     auth: Option<&AuthConfig>,
     tools: &[ToolConfig],
-    upstreams: &[UpstreamConfig],
+    (upstreams, workers): (&[UpstreamConfig], &[WorkerConfig]),
 ) {
     let of_tools = tools.iter().map(|tool| (tool.name.as_str(), tool.policy.scopes.as_slice()));
-    let needed = || of_tools.clone().chain(upstreams.iter().flat_map(UpstreamConfig::scopes));
+    let others = || upstreams.iter().flat_map(UpstreamConfig::scopes);
+    let of_workers = || workers.iter().flat_map(WorkerConfig::scopes);
+    let needed = || of_tools.clone().chain(others()).chain(of_workers());
     if let Some((tool, scope)) = auth.and_then(|auth| auth.ungranted(needed())) {
         let what =
             format!("the tool `{tool}` requires the scope `{scope}`, but no user can get it");
@@ -260,20 +284,20 @@ fn approvals(file: &mut Section<'_>, asked: &mut Asked) -> Read<Option<ApproveCo
 pub(super) fn tools(
     file: &mut Section<'_>,
     has_auth: bool,
-    has_upstreams: bool,
+    has_others: bool,
     asked: &mut Asked,
 ) -> Read<Vec<ToolConfig>> {
-    const EXAMPLE: &str =
-        "add [tools.NAME] with a description and a command, or [upstreams.NAME] with an MCP server";
+    const EXAMPLE: &str = "add [tools.NAME] with a description and a command, [workers.NAME] with a \
+                           script, or [upstreams.NAME] with an MCP server";
     let Some(section) = file.section("tools")? else {
-        if has_upstreams {
+        if has_others {
             return Ok(Vec::new());
         }
         return Err(Problem::at(1, "the file has no tools").remedy(EXAMPLE));
     };
     let line = section.line;
     let entries = section.entries();
-    if entries.is_empty() && !has_upstreams {
+    if entries.is_empty() && !has_others {
         file.report(Problem::at(line, "[tools] is empty").remedy(EXAMPLE));
     }
     let mut tools = Vec::new();

@@ -7,7 +7,7 @@
 //! - `proxy`: the identity provider behind the authorization proxy. `grants`: scopes of its users.
 //! - `upstream`, `upstream_target`, `upstream_auth`, `upstream_tool`: MCP servers behind this one. `gateway`:
 //!   settings of all of them. `reference`: values in variables and files.
-//! - `tool`: a tool. `policy`, `policy_keys`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
+//! - `worker`: a tool worker. `tool`: a tool. `policy`, `policy_keys`: the keys that every kind of tool has. `argument`: its arguments. `template`: its command with placeholders.
 //! - `approve`: who decides about which calls. `tags`: tags of tasks. `scopes`: scopes of tokens.
 //! - `trial`: validation of schemas by the server. `asked`: all known keys.
 
@@ -43,6 +43,7 @@ mod upstream;
 mod upstream_auth;
 mod upstream_target;
 mod upstream_tool;
+mod worker;
 
 pub(crate) use approve::ApproveConfig;
 pub(crate) use argument::is_argument_name;
@@ -61,3 +62,4 @@ pub(crate) use upstream::{UpstreamConfig, is_upstream_name};
 pub(crate) use upstream_auth::{AuthKind, ExchangeConfig, UpstreamAuthConfig};
 pub(crate) use upstream_target::{CommandTarget, UpstreamTarget, UrlTarget};
 pub(crate) use upstream_tool::UpstreamToolConfig;
+pub(crate) use worker::WorkerConfig;

@@ -9,6 +9,7 @@ use super::{
     reader::{At, Problem, Read, Result, Section, Value, nearest},
     tool::ToolConfig,
     upstream::UpstreamConfig,
+    worker::WorkerConfig,
 };
 
 /// `[notify.NAME]`.
@@ -54,11 +55,13 @@ impl Read for Event {
 
 const EXAMPLE: &str = "set url = \"https://…\" and secret_env, or command = [\"program\"]";
 
-/// Names of the tools that the server has. Only an upstream knows the names of its tools.
+/// Names of the tools that the server has. Only an upstream or a tool worker knows the names of its
+/// tools.
 #[derive(Clone, Copy)]
 pub(super) struct KnownTools<'a> {
     pub(super) tools: &'a [ToolConfig],
     pub(super) upstreams: &'a [UpstreamConfig],
+    pub(super) workers: &'a [WorkerConfig],
 }
 
 impl KnownTools<'_> {
@@ -68,7 +71,9 @@ impl KnownTools<'_> {
             "" => true,
             prefix => name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with("__")),
         };
-        self.tools.iter().any(|tool| tool.name == name) || self.upstreams.iter().any(of_upstream)
+        self.tools.iter().any(|tool| tool.name == name)
+            || self.upstreams.iter().any(of_upstream)
+            || !self.workers.is_empty()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The keys of a policy, which tools of commands and of upstreams share.
+//! The keys of a policy, which tools of commands, of upstreams and of tool workers share.
 
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub(super) enum PolicyOf<'a> {
     Upstream,
     /// One tool of an upstream with this policy.
     UpstreamTool(&'a PolicyKeys),
+    /// One tool of a tool worker.
+    WorkerTool,
 }
 
 /// Keys of a policy. `None` stands for an absent key.
@@ -112,7 +114,7 @@ impl PolicyKeys {
         let (rule, arguments) = match of {
             PolicyOf::Upstream => return Ok(keys),
             PolicyOf::Command(arguments) => (RuleArguments::Known(arguments), Some(arguments)),
-            PolicyOf::UpstreamTool(_) => (RuleArguments::OfUpstream, None),
+            PolicyOf::UpstreamTool(_) | PolicyOf::WorkerTool => (RuleArguments::OfUpstream, None),
         };
         keys.repeat = repeat(section);
         keys.max_inline = section
@@ -140,7 +142,7 @@ impl PolicyKeys {
     fn read_task(&mut self, section: &mut Section<'_>, of: PolicyOf<'_>) -> Result<()> {
         let base = match of {
             PolicyOf::UpstreamTool(base) => base,
-            PolicyOf::Command(_) | PolicyOf::Upstream => &Self::default(),
+            PolicyOf::Command(_) | PolicyOf::Upstream | PolicyOf::WorkerTool => &Self::default(),
         };
         let after: Option<At<Span>> = section.read("task_after")?;
         self.timeout = section.read("timeout")?.map(|Span(span)| span);
@@ -181,8 +183,8 @@ impl PolicyKeys {
         let attempts: Option<At<u32>> = section.read("max_attempts")?;
         let (reruns, of_what) = match of {
             PolicyOf::Command(_) => (repeatable, "commands"),
-            // The upstream's own hints are not known here.
-            PolicyOf::Upstream => (true, "calls"),
+            // The hints of the upstream or of the tool worker are not known here.
+            PolicyOf::Upstream | PolicyOf::WorkerTool => (true, "calls"),
             PolicyOf::UpstreamTool(base) => (base.on_crash != Some(OnCrash::Fail), "calls"),
         };
         let reruns = self.on_crash.map_or(reruns, |on_crash| on_crash == OnCrash::RunAgain);

@@ -104,7 +104,7 @@ fn mistake_in_file_is_reported_with_line() {
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ninteractive = true\ncontrol = \"stdout\"\nstdin = \"x\"\n",
             1,
-            "needs for input responses",
+            "needs for responses",
         ),
         (
             "[tools.t]\ndescription = \"d\"\ncommand = [\"c\"]\ncontrol = \"stdin\"\n",

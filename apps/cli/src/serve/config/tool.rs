@@ -36,6 +36,8 @@ pub(crate) struct ToolConfig {
     pub(crate) inherit_env: bool,
     stdin: Option<Word>,
     pub(crate) asks: bool,
+    /// Whether the command records steps.
+    pub(crate) steps: bool,
     pub(crate) control: ControlMode,
     pub(crate) kill_grace: Duration,
     pub(crate) max_output: u64,
@@ -89,8 +91,9 @@ impl ToolConfig {
         let description = section.attempt(|section| description(section, &name));
         let read_only = section.read("read_only")?;
         let idempotent = section.read("idempotent")?;
-        // Tools that are read-only or idempotent can be rerun.
-        let repeatable = read_only == Some(true) || idempotent == Some(true);
+        let steps = section.read("steps")?.unwrap_or(false);
+        // Tools that are read-only or idempotent can be rerun, and so can commands with steps.
+        let repeatable = read_only == Some(true) || idempotent == Some(true) || steps;
         let destructive = section.read("destructive")?;
         let hints = Hints { repeatable, destructive: destructive == Some(true) };
         let policy = ToolPolicy::read(&mut section, hints, &arguments, asked)?;
@@ -103,6 +106,7 @@ impl ToolConfig {
             inherit_env: section.read("inherit_env")?.unwrap_or(false),
             stdin: section.attempt(|section| stdin(section, &arguments)).flatten(),
             asks: section.read("interactive")?.unwrap_or(false),
+            steps,
             control: control(&mut section),
             kill_grace: section.read("kill_grace")?.map_or(KILL_GRACE, |Span(span)| span),
             max_output: section.read("max_output")?.map_or(MAX_OUTPUT, |Bytes(bytes)| bytes),
@@ -167,9 +171,10 @@ impl ToolConfig {
     fn check(&self, section: &Section<'_>) {
         let line = section.line;
         let name = &self.name;
-        if self.asks && self.stdin.is_some() && self.control == ControlMode::Stdout {
+        let responds = self.asks || self.steps;
+        if responds && self.stdin.is_some() && self.control == ControlMode::Stdout {
             let what = format!(
-                "the tool `{name}` sets `stdin`, which `control = \"stdout\"` needs for input responses"
+                "the tool `{name}` sets `stdin`, which `control = \"stdout\"` needs for responses"
             );
             section.report(Problem::at(line, what).remedy("remove `stdin` or `control`"));
         }
@@ -204,6 +209,7 @@ impl ToolConfig {
             "inherit_env": inherit_env,
             "stdin": format!("{stdin:?}"),
             "interactive": self.asks,
+            "steps": self.steps,
             "control": format!("{:?}", self.control),
             "arguments": self.input_schema(),
             "allow_dash": dashes.collect::<Vec<_>>(),

@@ -103,7 +103,7 @@ pub(super) fn target(
     }
 }
 
-fn command_words(value: Value<'_>) -> Result<Vec<String>> {
+pub(super) fn command_words(value: Value<'_>) -> Result<Vec<String>> {
     let line = value.line;
     if let Some(text) = value.text() {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -222,7 +222,7 @@ impl Others {
     }
 }
 
-fn variable(name: &str, line: usize) -> Result<String> {
+pub(super) fn variable(name: &str, line: usize) -> Result<String> {
     match is_variable(name) {
         true => Ok(name.to_owned()),
         false => {

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{METRICS_TTL, Numbers, READY_TTL, Remembered, add};
-use crate::serve::config::demo;
+use crate::serve::{Workers, config::demo};
 
 /// Sends `requests` at once. Returns how often the page was computed.
 async fn made(ttl: Duration, requests: usize) -> usize {
@@ -119,13 +119,9 @@ async fn readiness_and_metrics_read_store_once_per_ttl() {
     let store = Arc::new(CountedStore::default());
     let server = Server::builder("s", "1").tasks(TaskConfig::new(Arc::clone(&store) as _));
     let server = server.build().unwrap();
-    let http = add(
-        HttpConfig::new(),
-        &demo().server,
-        &server,
-        &Numbers::new(&server, &crate::serve::upstreams::Upstreams::none()),
-    )
-    .unwrap();
+    let numbers =
+        Numbers::new(&server, &crate::serve::upstreams::Upstreams::none(), &Workers::default());
+    let http = add(HttpConfig::new(), &demo().server, &server, &numbers).unwrap();
     let serving = server.serve_http("127.0.0.1:0", http).await.unwrap();
     // One at the start, and one after each TTL.
     let times = |elapsed: Duration, ttl: Duration| elapsed.div_duration_f64(ttl) as usize + 1;

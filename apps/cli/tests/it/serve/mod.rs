@@ -21,6 +21,7 @@ mod surviving; // calls of MCP servers whose server is killed
 mod upstream_login; // logins of the server at its upstreams
 mod watch_order; // input requests in `outlive tasks watch`
 mod watching; // monitoring pages, metrics and log
+mod workers; // tool workers, `outlive test`, steps of commands
 
 use std::{
     collections::BTreeSet,
