@@ -32,7 +32,19 @@ pub fn cores() -> usize {
 pub fn cargo(args: &[&str]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     cargo.args(args).current_dir(root());
+    forget_package(&mut cargo);
     cargo
+}
+
+/// Removes the variables in which cargo describes the package of this program. Build scripts that
+/// depend on them, such as that of `ring`, would run again after every manual cargo command.
+pub fn forget_package(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
 }
 
 /// Runs a program with inherited input and output. An exit code other than zero is an error.

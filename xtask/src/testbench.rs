@@ -39,6 +39,7 @@ pub(crate) fn run<S: AsRef<str>>(words: &[S]) -> Result<()> {
     let testbench = process::built("testbench", "testbench", build)?;
     let mut command = Command::new(testbench);
     command.args(words.iter().map(AsRef::as_ref)).current_dir(process::root());
+    process::forget_package(&mut command);
     process::run(&mut command)
 }
 
@@ -47,5 +48,6 @@ pub(crate) fn with_postgres(options: &[&str], cargo: &Command, build: Build) -> 
     let testbench = process::built("testbench", "testbench", build)?;
     let mut command = Command::new(testbench);
     command.arg("postgres").args(options).arg("--").arg(cargo.get_program()).args(cargo.get_args());
+    process::forget_package(&mut command);
     process::run(command.current_dir(process::root()))
 }
