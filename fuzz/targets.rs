@@ -1,6 +1,7 @@
 //! Fuzz targets: bytes from untrusted peers. The normal tests replay the corpus too.
 
 use std::{
+    io::Cursor,
     sync::OnceLock,
     task::{Context, Poll, Waker},
 };
@@ -8,7 +9,14 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use outlive::server::{Args, Server, Tool, http::SseReader};
-use outlive_protocol::{Accepted, Endpoint, InFlight, MessageContext, Principal, Run, era};
+use outlive_protocol::{
+    Accepted, Endpoint, InFlight, Incoming, IncomingKind, MessageContext, Principal, Run, era,
+};
+use outlive_transport::client::{
+    TransportErrorKind,
+    pipe::{PipeLimits, PipeLink},
+};
+use tokio::{io::AsyncReadExt, sync::mpsc};
 
 /// Treats any bytes as a message on a pipe. The server responds, rejects or ignores it; every
 /// response is one line of JSON.
@@ -58,6 +66,62 @@ pub(crate) fn headers(data: &[u8]) {
     // The server accepts a header exactly if its decoded value equals the name.
     let equal = decoded.is_ok_and(|decoded| decoded.as_deref() == Some(name));
     assert_eq!(matches!(accepted, Accepted::Call(_)), equal, "{name:?} {value:?}");
+}
+
+/// Treats any bytes as the output of a server on stdio, read by the relay. One read or two partial
+/// reads must yield the same messages, and every message is a part of the output.
+pub(crate) fn relay_lines(data: &[u8]) {
+    let Some((split, stream)) = data.split_first() else { return };
+    let (first, second) = stream.split_at(usize::from(*split).min(stream.len()));
+    let whole = relayed(stream, &[]);
+    assert_eq!(whole, relayed(first, second));
+    let output = String::from_utf8_lossy(stream);
+    for message in whole.concat() {
+        assert!(output.contains(&*message), "{message} is not in the output");
+    }
+}
+
+/// Returns the payloads of the messages for the request with ID 1, and those of all others.
+fn relayed(first: &[u8], second: &[u8]) -> [Vec<String>; 2] {
+    let (first, second) = (Cursor::new(first.to_vec()), Cursor::new(second.to_vec()));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        // Large queues, because dropped messages depend on the scheduler.
+        let limits = PipeLimits { message_bytes: 1 << 12, queued: 1 << 20, invalid: usize::MAX };
+        let (others, mut taken) = mpsc::channel(1 << 10);
+        let input = first.chain(second);
+        let link = PipeLink::lines(input, tokio::io::sink(), limits, others);
+        let mut mailbox = link.expect(1);
+        let (mut own, mut rest) = (Vec::new(), Vec::new());
+        let own_messages = async {
+            loop {
+                match mailbox.next().await {
+                    Ok(message) => own.push(payload(&message)),
+                    // Later lines may respond too.
+                    Err(error) if matches!(error.kind(), TransportErrorKind::TooLarge(_)) => {}
+                    Err(_) => break,
+                }
+            }
+        };
+        let other_messages = async {
+            while let Some(message) = taken.recv().await {
+                rest.push(payload(&message));
+            }
+        };
+        tokio::join!(own_messages, other_messages);
+        [own, rest]
+    })
+}
+
+/// The result, or the parameters.
+fn payload(message: &Incoming) -> String {
+    match message.kind() {
+        IncomingKind::Result { .. } => message.result().unwrap_or_default().to_owned(),
+        // Its text is decoded, so it is not a part of the output.
+        IncomingKind::Error { .. } => String::new(),
+        _ if message.params_text() == "{}" => String::new(),
+        _ => message.params_text().to_owned(),
+    }
 }
 
 fn answer(accepted: Accepted) {

@@ -6,15 +6,16 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{
-    machine::{Cores, pin},
+    machine::{Cores, children_of, pin},
     place::Place,
 };
 
@@ -24,6 +25,8 @@ pub(crate) struct Server {
     child: Child,
     /// The output of a listening server.
     said: Option<BufReader<ChildStdout>>,
+    /// The files of a server that leads a process group; removed with the whole group.
+    folder: Option<PathBuf>,
 }
 
 impl Server {
@@ -74,12 +77,39 @@ impl Server {
 
     /// Starts one of our servers on stdio.
     pub(crate) fn piped(name: &str, cores: Cores) -> Result<(Self, ChildStdin, ChildStdout)> {
+        Self::piped_with(&["serve", name], cores)
+    }
+
+    fn piped_with(words: &[&str], cores: Cores) -> Result<(Self, ChildStdin, ChildStdout)> {
         let program = std::env::current_exe().context("could not find this program")?;
-        let mut server = Self::start(&program, &["serve", name], cores)?;
+        let mut server = Self::start(&program, words, cores)?;
         match (server.child.stdin.take(), server.child.stdout.take()) {
             (Some(stdin), Some(stdout)) => Ok((server, stdin, stdout)),
             _ => bail!("the server has no standard streams"),
         }
+    }
+
+    /// Wraps a process that was started elsewhere.
+    pub(crate) fn from_child(child: Child) -> Self {
+        Self { child, said: None, folder: None }
+    }
+
+    /// Wraps a process that leads a process group, and its folder.
+    pub(crate) fn with_group(child: Child, folder: PathBuf) -> Self {
+        Self { child, said: None, folder: Some(folder) }
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Starts one of our servers on stdio, with a count as argument.
+    pub(crate) fn piped_counting(
+        name: &str,
+        count: usize,
+        cores: Cores,
+    ) -> Result<(Self, ChildStdin, ChildStdout)> {
+        Self::piped_with(&["serve", name, &count.to_string()], cores)
     }
 
     /// Keeps the standard input of a server open as long as this value lives.
@@ -119,15 +149,27 @@ impl Server {
             Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         pin(cores.generator)?;
         let child = child.with_context(|| format!("could not start {}", program.display()))?;
-        Ok(Self { child, said: None })
+        Ok(Self::from_child(child))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if self.folder.is_some() {
+            let _ = kill_group(self.pid());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir_all(folder);
+        }
     }
+}
+
+/// Kills all processes of a group.
+fn kill_group(leader: u32) -> Result<()> {
+    let leader = Pid::from_raw(i32::try_from(leader)?).context("no process has the ID 0")?;
+    Ok(kill_process_group(leader, Signal::KILL)?)
 }
 
 /// A running client that calls on request.
@@ -171,11 +213,7 @@ impl Caller {
 
     /// The server that the client started.
     pub(crate) fn only_child(&self) -> Result<u32> {
-        let mut children = Vec::new();
-        for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
-            let text = fs::read_to_string(thread?.path().join("children"))?;
-            children.extend(text.split_whitespace().flat_map(str::parse::<u32>));
-        }
+        let children = children_of(self.pid())?;
         match children[..] {
             [child] => Ok(child),
             _ => bail!("the client started {} programs instead of one", children.len()),

@@ -5,7 +5,7 @@ use std::{fs, process::ExitCode, str::FromStr, time::Duration};
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    client, echo::Path, machine::pin, messages, peers::Wanted, place::Kind, serve, soak, suite,
+    client, echo::Path, machine::pin, messages, place::Kind, serve, soak, suite, wanted::Wanted,
 };
 
 const HELP: &str = "\
@@ -16,7 +16,9 @@ Measures the cost of calls, streams and tasks, beside bare servers and peers.
   --rounds N     rounds of paired slices (default 24)
   --quick        short slices, few rounds, few streams: to check that it works
   --only SUITE   only this suite; repeatable, or a comma-separated list
-  --peers NAMES  only these peers of benches/peers.toml: rmcp,turbomcp,pmcp,typescript,fastmcp
+  --peers NAMES  only these peers of benches/peers.toml (rmcp,turbomcp,pmcp,typescript,fastmcp) and
+                 of benches/gateways.toml (fastmcp,contextforge,mcp-proxy,mcp-gateway,supergateway,
+                 mcp-remote)
   --no-peers     no peers: builds and installs nothing
   --figure NAME  only one figure of the suite `tasks`: creations, lives, journals, http, polls,
                  parked, stream or streams

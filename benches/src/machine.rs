@@ -72,6 +72,11 @@ pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// Processor time of several processes.
+fn cpu_of_all(pids: &[u32]) -> Result<Duration> {
+    pids.iter().map(|pid| cpu_of(*pid)).sum()
+}
+
 /// Resident memory of a process in bytes.
 pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     // Not `status`: its per-core counter may lag by some hundred KiB.
@@ -81,6 +86,47 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
         .and_then(|line| line.trim().strip_suffix(" kB"))
         .and_then(|kib| kib.trim().parse::<u64>().ok());
     Ok(kib.context("/proc/PID/smaps_rollup has no Rss")? * 1024)
+}
+
+/// Memory that only this process uses, in bytes.
+pub(crate) fn private_bytes(pid: u32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let kib = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+    };
+    match (kib("Private_Clean:"), kib("Private_Dirty:")) {
+        (Some(clean), Some(dirty)) => Ok((clean + dirty) * 1024),
+        _ => bail!("/proc/PID/smaps_rollup has no private memory"),
+    }
+}
+
+/// The child processes of a process.
+pub(crate) fn children_of(pid: u32) -> Result<Vec<u32>> {
+    let mut children = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))
+        .with_context(|| format!("process {pid} is gone"))?
+    {
+        // A thread may have just ended.
+        let text = fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+        children.extend(text.split_whitespace().flat_map(str::parse::<u32>));
+    }
+    Ok(children)
+}
+
+/// All processes below a process, without those that run this program.
+pub(crate) fn helpers_of(pid: u32) -> Result<Vec<u32>> {
+    let ours = std::env::current_exe().context("could not find this program")?;
+    let (mut found, mut rest) = (Vec::new(), children_of(pid)?);
+    while let Some(child) = rest.pop() {
+        if fs::read_link(format!("/proc/{child}/exe")).is_ok_and(|program| program == ours) {
+            continue;
+        }
+        // The process may have just ended.
+        rest.extend(children_of(child).unwrap_or_default());
+        found.push(child);
+    }
+    Ok(found)
 }
 
 /// Description of the machine.
@@ -134,7 +180,7 @@ pub(crate) struct Watch {
     server: Duration,
     own: Duration,
     helper: Duration,
-    pid: u32,
+    pids: Vec<u32>,
     helper_pid: Option<u32>,
 }
 
@@ -156,24 +202,25 @@ struct Ticks {
 }
 
 impl Watch {
-    /// Watches a process and its helper, which does not count as another process.
-    pub(crate) fn begin(pid: u32, helper_pid: Option<u32>) -> Result<Self> {
+    /// Watches the processes of a server and a helper, which does not count as another process.
+    pub(crate) fn begin(pids: Vec<u32>, helper_pid: Option<u32>) -> Result<Self> {
         let own = cpu_of(own_pid())?;
         let helper = helper_pid.map(cpu_of).transpose()?.unwrap_or_default();
-        let (busy, server) = (Ticks::read()?, cpu_of(pid)?);
-        Ok(Self { busy, server, own, helper, pid, helper_pid, begun: Instant::now() })
+        let (busy, server) = (Ticks::read()?, cpu_of_all(&pids)?);
+        Ok(Self { busy, server, own, helper, pids, helper_pid, begun: Instant::now() })
     }
 
     pub(crate) fn end(&self) -> Result<Seen> {
         let elapsed = self.begun.elapsed();
-        let server = cpu_of(self.pid)?.saturating_sub(self.server);
+        let server = cpu_of_all(&self.pids)?.saturating_sub(self.server);
         let own = cpu_of(own_pid())?.saturating_sub(self.own);
         let helper = self.helper_pid.map(cpu_of).transpose()?.unwrap_or_default();
         let helper = helper.saturating_sub(self.helper);
         let ticks = Ticks::read()?;
         let share = |ticks: u64| (TICK * ticks as u32).as_secs_f64() / elapsed.as_secs_f64();
         // A process that measures itself is counted once.
-        let used = helper + if self.pid == own_pid() { own } else { server + own };
+        let measures_itself = self.pids == [own_pid()];
+        let used = helper + if measures_itself { own } else { server + own };
         let ours = used.as_secs_f64() / elapsed.as_secs_f64();
         Ok(Seen {
             elapsed,

@@ -15,21 +15,19 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::{child::Server, machine::Cores};
-
-/// The selected peers.
-#[derive(Clone, Debug)]
-pub(crate) enum Wanted {
-    All,
-    None,
-    /// The peers with one of these names.
-    Named(Vec<String>),
-}
+use crate::{
+    child::Server,
+    gateways,
+    machine::Cores,
+    wanted::{Wanted, is_named, run},
+};
 
 /// All selected peers that are available.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     ready: Vec<Peer>,
+    /// Third-party gateways.
+    pub(crate) gateways: Vec<gateways::Gateway>,
     left_out: RefCell<Vec<String>>,
 }
 
@@ -79,6 +77,28 @@ struct Entries {
     peer: Vec<Peer>,
 }
 
+/// Fails if a selected name is neither a peer nor a third-party gateway.
+pub(crate) fn check_names(wanted: &Wanted) -> Result<()> {
+    let Wanted::Named(wanted) = wanted else { return Ok(()) };
+    let mut names: Vec<String> = entries()?.into_iter().map(|peer| peer.name).collect();
+    names.extend(gateways::names()?);
+    names.dedup();
+    match wanted.iter().find(|wanted| !names.iter().any(|name| is_named(name, wanted))) {
+        Some(unknown) => {
+            bail!("unknown peer `--peers {unknown}`; use one of {}", names.join(", "))
+        }
+        None => Ok(()),
+    }
+}
+
+fn entries() -> Result<Vec<Peer>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.toml");
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("could not read {}", file.display()))?;
+    let Entries { peer } = toml::from_str(&text).context("peers.toml")?;
+    Ok(peer)
+}
+
 impl Peers {
     /// Reads the file, and builds and installs the selected peers. Runs before the process is
     /// pinned, because compilers use several cores.
@@ -86,17 +106,7 @@ impl Peers {
         if matches!(wanted, Wanted::None) {
             return Ok(Self::default());
         }
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.toml");
-        let text = fs::read_to_string(&file)
-            .with_context(|| format!("could not read {}", file.display()))?;
-        let Entries { peer: entries } = toml::from_str(&text).context("peers.toml")?;
-        if let Wanted::Named(names) = wanted {
-            let unknown = names.iter().find(|name| !entries.iter().any(|peer| peer.is(name)));
-            if let Some(unknown) = unknown {
-                let names: Vec<_> = entries.iter().map(|peer| peer.name.as_str()).collect();
-                bail!("unknown peer `--peers {unknown}`; use one of {}", names.join(", "));
-            }
-        }
+        let entries = entries()?;
         let mut peers = Self::default();
         // Entries may share a program, which is built once.
         let mut built = HashMap::new();
@@ -150,6 +160,12 @@ impl Peers {
         opened.inspect_err(|error| self.leave_out(name, error)).ok()
     }
 
+    /// Installs the selected third-party gateways.
+    pub(crate) fn prepare_gateways(&mut self, wanted: &Wanted) -> Result<()> {
+        self.gateways = gateways::prepare(wanted, |name, error| self.leave_out(name, error))?;
+        Ok(())
+    }
+
     fn leave_out(&self, name: &str, error: &anyhow::Error) {
         // One line, because a response may be long.
         let why = format!("{error:#}").replace(['\n', '\r'], " ");
@@ -176,8 +192,7 @@ impl Peer {
     }
 
     fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name)
-            || self.name.split(' ').next().is_some_and(|word| word.eq_ignore_ascii_case(name))
+        is_named(&self.name, name)
     }
 
     /// Starts the peer with these arguments after its command.
@@ -233,19 +248,6 @@ impl Peer {
         }
         Ok(())
     }
-}
-
-fn run(words: &[String], folder: &Path) -> Result<()> {
-    let (program, words) = words.split_first().context("an empty command")?;
-    let status = Command::new(program)
-        .args(words)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .with_context(|| format!("could not start `{program}`"))?;
-    ensure!(status.success(), "`{program} {}` failed: {status}", words.join(" "));
-    Ok(())
 }
 
 /// Builds a program outside of the workspace build and returns its path.

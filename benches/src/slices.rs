@@ -4,7 +4,7 @@
 //! same conditions, so targets are compared within a round, and the median of the rounds is the
 //! figure. Every other round reverses the order, so that no target always follows the same one.
 
-use std::{thread, time::Duration};
+use std::{iter, thread, time::Duration};
 
 use anyhow::{Context, Result};
 use outlive_plots::data;
@@ -28,6 +28,10 @@ pub(crate) trait Target {
     /// Helper process of the benchmark that works for the target.
     fn helper(&self) -> Option<u32> {
         None
+    }
+    /// Further processes of the target, whose time counts as that of the target.
+    fn others(&self) -> &[u32] {
+        &[]
     }
     /// Whether unknown processes work for the target, as a database does.
     fn has_helpers(&self) -> bool {
@@ -87,7 +91,8 @@ pub(crate) fn take(
 }
 
 fn slice(target: &mut dyn Target, time: Duration) -> Result<Slice> {
-    let watch = Watch::begin(target.pid(), target.helper())?;
+    let pids = iter::once(target.pid()).chain(target.others().iter().copied());
+    let watch = Watch::begin(pids.collect(), target.helper())?;
     let calls = target.load(time)? as f64;
     // The threads of the server must sleep before their time is counted completely.
     thread::sleep(Duration::from_millis(2));
@@ -161,7 +166,7 @@ impl From<Spread> for data::Spread {
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Self {
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |quantile: f64| {
             let place = quantile * (values.len().max(1) - 1) as f64;

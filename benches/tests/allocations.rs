@@ -68,6 +68,38 @@ fn durable_handler_call_stays_within_allocation_bound() {
     }
 }
 
+/// A call through a gateway over HTTP: that of the server, and the request and response of the
+/// client. The upstream is in another thread, which is not counted.
+const RELAYED_CALL: u64 = 18;
+
+#[test]
+fn relayed_http_call_stays_within_allocation_bound() {
+    use outlive_benches::relayed::{Relayed, upstream_thread};
+
+    let url = upstream_thread().expect("an upstream");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let relayed = runtime.block_on(Relayed::open(&url)).expect("a gateway");
+    let path = relayed.path();
+    let call = || {
+        let arrival = path.arrive();
+        allocation_counter::measure(|| {
+            let mut out = Vec::with_capacity(512);
+            runtime.block_on(path.answer_later(arrival, &mut out)).expect("a response");
+        })
+    };
+    // Reads of the lists and other background work end within the first calls. The least of the
+    // others is the cost of a call without the work of timers.
+    let least = (0..50).map(|_| call()).min_by_key(|seen| seen.count_total);
+    let least = least.expect("calls were made");
+    assert!(
+        least.count_total <= RELAYED_CALL,
+        "{} allocations ({} bytes) for a relayed call, {RELAYED_CALL} allowed; find the new one, or raise the bound and state the reason",
+        least.count_total,
+        least.bytes_total
+    );
+}
+
 /// A token that was validated before: a hash and a lookup for every request.
 #[test]
 fn request_with_known_token_allocates_nothing() {

@@ -11,6 +11,7 @@ mod conformance;
 mod console;
 mod crash;
 mod executions;
+mod gateway;
 mod gateway_process;
 mod hostile;
 mod hosts;
@@ -45,8 +46,12 @@ fn run(mut args: Args) -> Result<()> {
         Some("clients") => clients::run(args),
         Some("conformance") => conformance::run(args),
         Some("console") => console::run(args),
+        Some("crash") if args.flag("--gateway") => gateway::crash(args),
         Some("crash") => crash::run(args),
+        Some("gateway-isolation") => gateway::isolation(args),
+        Some("gateway-restarts") => gateway::restarts(args),
         Some("hostile") => hostile::run(args),
+        Some("hostile-upstreams") => gateway::hostile(args),
         Some("hosts") => hosts::run(args),
         Some("interop") => interop::run(args),
         Some("killed-clients") => crash::killed::run(args),

@@ -12,6 +12,9 @@ use xtask::{
 
 use crate::testbench;
 
+/// Suites that measure the program `outlive`.
+const PROGRAM_SUITES: [&str; 3] = ["gateway", "gateway-lists", "memory"];
+
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let plot = args.flag("--plot");
     let words = args.rest();
@@ -33,6 +36,11 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 fn measure(words: &[String]) -> Result<()> {
+    if needs_program(words) {
+        // The benchmark starts it from the folder of its own program.
+        let build = ["build", "--profile", "dist", "--package", "outlive-cli", "--bin", "outlive"];
+        process::run(&mut process::cargo(&build))?;
+    }
     let mut bench = process::measuring("bench", words);
     // Starts a database for the measurement, unless one is configured.
     let wants_postgres = words.windows(2).any(|pair| pair == ["--store", "postgres"]);
@@ -40,6 +48,21 @@ fn measure(words: &[String]) -> Result<()> {
         return testbench::with_postgres(&[], &bench, Build::Alone);
     }
     process::run(&mut bench)
+}
+
+/// Returns whether a suite with the program `outlive` is measured.
+fn needs_program(words: &[String]) -> bool {
+    let other = ["soak", "serve", "on", "client", "loop", "help", "--help", "-h"];
+    if words.iter().any(|word| other.contains(&word.as_str())) {
+        return false;
+    }
+    let suites: Vec<&str> = words
+        .windows(2)
+        .filter(|pair| pair[0] == "--only")
+        .flat_map(|pair| pair[1].split(','))
+        .collect();
+    let has_program = |suite: &&str| PROGRAM_SUITES.contains(suite);
+    suites.is_empty() || suites.iter().any(has_program)
 }
 
 /// Draws every plot from its figures.
@@ -52,4 +75,18 @@ fn draw() -> Result<()> {
         println!("{}", plot.image);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needs_program;
+
+    #[test]
+    fn program_is_built_for_suites_with_gateway() {
+        let needs = |line: &str| {
+            needs_program(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert!(needs("") && needs("--quick --only http,gateway") && needs("--only memory"));
+        assert!(!needs("--only http --no-peers") && !needs("--help") && !needs("soak"));
+    }
 }

@@ -88,6 +88,10 @@ usage: cargo xtask COMMAND
                  --store sqlite|postgres    the task store
                  --replicas N --minutes N   or --seconds N
                  --seed N                   repeats the same failures
+                 --gateway                  instead: kills gateways during calls of upstreams; takes 20 minutes
+                   --short                  a few kills, without PostgreSQL
+                   --only CAMPAIGN          stdio, input, task, stream, unknown, frozen or replicas (repeatable)
+                   --program PATH --seed N
   takeover     how long a task stops when its server is killed
                  --store sqlite|postgres --replicas N --kills N
                  --write                    also writes docs/performance/data/; `bench --plot` draws it
@@ -103,6 +107,17 @@ usage: cargo xtask COMMAND
                  --seconds N --tasks N      duration, and number of stored tasks (60 s, 1,000,000)
                  --short                    15 s and 100,000 tasks
                  --program PATH             an existing `outlive` program, with `seed-store` in the same folder
+  hostile-upstreams  hostile MCP servers behind the gateway, beside an honest one
+                 --short                    smaller attacks, all at once
+                 --only CASE                only one case, such as `long-line` (repeatable)
+                 --program PATH             an existing `outlive` program, with `hostile-upstream` in the same folder
+  gateway-isolation  principals behind the gateway, whose upstreams give everyone the same IDs and states
+                 --short                    600 operations instead of 10,000
+                 --program PATH --seed N
+  gateway-restarts  kills of upstream processes and of the gateway, and changes of the file; takes 10 minutes
+                 --short                    a few of each
+                 --only CAMPAIGN            kills, gateway-kills or changes (repeatable)
+                 --program PATH --seed N
   hosts        slow tools and large results in hosts without tasks, with real client packages; takes 40 minutes
                  --short                    shorter times and fewer runs; takes 2.5 minutes
                  --only ROW                 rounds, progress, pending, kills, foreign, answers, large, bytes or

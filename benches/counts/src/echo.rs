@@ -195,6 +195,21 @@ impl Path {
         Ok(())
     }
 
+    /// The same as [`Path::repeat`], but waits for each response.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a call gets no response.
+    pub async fn repeat_later(&self, times: u64) -> Result<()> {
+        let mut out = Vec::with_capacity(512);
+        for _ in 0..times {
+            out.clear();
+            self.answer_later(self.arrive(), &mut out).await?;
+            black_box(&out);
+        }
+        Ok(())
+    }
+
     /// Handles the message `times` times, for instruction counts.
     ///
     /// # Errors

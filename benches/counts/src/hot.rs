@@ -14,18 +14,39 @@ use outlive::{
 use crate::{
     echo::{self, Path},
     messages,
+    relayed::{Relayed, UpstreamProcess},
 };
 
 /// Names of the paths, as in `instructions.json`.
-pub const NAMES: [&str; 6] =
-    ["modern-http", "modern-pipe", "legacy-http", "durable-http", "payload-64-kib", "task-poll"];
+pub const NAMES: [&str; 7] = [
+    "modern-http",
+    "modern-pipe",
+    "legacy-http",
+    "durable-http",
+    "payload-64-kib",
+    "task-poll",
+    RELAYED,
+];
 
-/// Returns the path with this name. Paths with tasks need a runtime.
+/// The path through a gateway. Its upstream is another process, which is not counted.
+const RELAYED: &str = "relayed-http";
+
+/// Handles the call of a path `times` times.
 ///
 /// # Errors
 ///
-/// Returns an error if the name is unknown or its server does not respond.
-pub async fn path(name: &str) -> Result<Path> {
+/// Returns an error if the name is unknown, or a call gets no response.
+pub async fn repeat(name: &str, times: u64) -> Result<()> {
+    if name != RELAYED {
+        return path(name).await?.repeat(times);
+    }
+    let upstream = UpstreamProcess::start()?;
+    let relayed = Relayed::open(&upstream.url).await?;
+    relayed.path().repeat_later(times).await
+}
+
+/// Returns the path with this name. Paths with tasks need a runtime.
+async fn path(name: &str) -> Result<Path> {
     match name {
         "modern-http" => Path::modern_http(messages::modern_call()),
         "modern-pipe" => Path::modern_pipe(messages::modern_call()),

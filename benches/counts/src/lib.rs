@@ -3,8 +3,10 @@
 //!
 //! - [`messages`]: the calls, byte for byte.
 //! - [`echo`]: the server that handles them.
+//! - [`relayed`]: the same server behind a gateway.
 //! - [`hot`]: the paths with instruction counts (`cargo xtask instructions`).
 
 pub mod echo;
 pub mod hot;
 pub mod messages;
+pub mod relayed;

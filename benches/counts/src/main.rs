@@ -6,15 +6,18 @@
 use std::env;
 
 use anyhow::{Context, Result};
-use outlive_counts::hot;
+use outlive_counts::{hot, relayed};
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [name, times] = &arguments[..] else {
-        println!("{}", hot::NAMES.join("\n"));
-        return Ok(());
+    let (name, times) = match &arguments[..] {
+        [name, times] => (name, times.parse().context("TIMES must be a number")?),
+        [word] if word == relayed::UPSTREAM => return relayed::serve_upstream(),
+        _ => {
+            println!("{}", hot::NAMES.join("\n"));
+            return Ok(());
+        }
     };
-    let times = times.parse().context("TIMES must be a number")?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(async { hot::path(name).await?.repeat(times) })
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(hot::repeat(name, times))
 }

@@ -57,6 +57,18 @@ pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initia
 /// A subscription of 2026-07-28.
 pub const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
+/// A request of 2026-07-28 for the first page of tools.
+pub const LIST_TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// The same for the page at a pagination cursor, which needs no escapes.
+pub fn list_tools_after(cursor: &str) -> String {
+    LIST_TOOLS.replace(r#""params":{"#, &format!(r#""params":{{"cursor":"{cursor}","#))
+}
+
+/// The headers that go with [`LIST_TOOLS`].
+pub const LIST_TOOLS_HEADERS: &[(&str, &str)] =
+    &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+
 /// The headers that go with [`modern_call`].
 pub const MODERN_CALL_HEADERS: &[(&str, &str)] =
     &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];

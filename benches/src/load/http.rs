@@ -26,9 +26,9 @@ const LONGEST: usize = 64 << 20;
 
 /// Connections to one server.
 pub(crate) struct Load {
-    epoll: OwnedFd,
-    connections: Vec<Connection>,
-    ready: Vec<Event>,
+    pub(super) epoll: OwnedFd,
+    pub(super) connections: Vec<Connection>,
+    pub(super) ready: Vec<Event>,
 }
 
 impl Load {
@@ -61,7 +61,7 @@ impl Load {
     }
 
     /// Sends the next request of a connection, as far as the socket accepts it.
-    fn begin(&mut self, index: usize) -> Result<()> {
+    pub(super) fn begin(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
         if connection.is_closed {
             epoll::delete(&self.epoll, &connection.stream)?;
@@ -76,6 +76,18 @@ impl Load {
             epoll::modify(&self.epoll, &connection.stream, event_data(index), both)?;
         }
         Ok(())
+    }
+
+    /// Continues the call of a connection. Returns `true` when its response is complete.
+    pub(super) fn go_on(&mut self, index: usize) -> Result<bool> {
+        let connection = &mut self.connections[index];
+        if connection.sent < connection.request.bytes().len() {
+            if connection.send()? {
+                epoll::modify(&self.epoll, &connection.stream, event_data(index), EventFlags::IN)?;
+            }
+            return Ok(false);
+        }
+        connection.receive()
     }
 }
 
@@ -99,15 +111,7 @@ impl Generator for Load {
             let go_on = Instant::now() < end;
             for place in 0..self.ready.len() {
                 let index = self.ready[place].data.u64() as usize;
-                let connection = &mut self.connections[index];
-                if connection.sent < connection.request.bytes().len() {
-                    if connection.send()? {
-                        let data = event_data(index);
-                        epoll::modify(&self.epoll, &connection.stream, data, EventFlags::IN)?;
-                    }
-                    continue;
-                }
-                if !connection.receive()? {
+                if !self.go_on(index)? {
                     continue;
                 }
                 answered += 1;
@@ -126,7 +130,7 @@ fn event_data(index: usize) -> EventData {
 }
 
 #[derive(Debug)]
-struct Connection {
+pub(super) struct Connection {
     address: SocketAddr,
     stream: TcpStream,
     request: Numbered,

@@ -2,6 +2,8 @@
 
 mod generator;
 pub(crate) mod http;
+pub(crate) mod lines;
+pub(crate) mod paced;
 pub(crate) mod stdio;
 pub(crate) mod talk;
 

@@ -2,8 +2,8 @@
 
 use super::setting::{TOOLS, listen, runtime, say, unlimited};
 use super::{
-    control_http, control_stdio, control_streams, control_tasks, growth, lifecycle, progress, soak,
-    streams, tasks, tokens,
+    asking, control_http, control_stdio, control_streams, control_tasks, growth, library_gateway,
+    lifecycle, progress, soak, streams, tasks, tokens,
 };
 use crate::{echo, messages::TOKEN};
 use std::io;
@@ -20,6 +20,8 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         ("outlive-lifecycle", Some(place)) => return listen(lifecycle::start(place)),
         ("outlive-soak", Some(place)) => return listen(soak::start(place)),
         ("outlive-tools", Some(tools)) => return listen(growth::ours(tools.parse()?)),
+        ("outlive-tools-stdio", Some(tools)) => return growth::ours_stdio(tools.parse()?),
+        ("outlive-gateway", Some(upstream)) => return listen(library_gateway::start(upstream)),
         // Tasks in its store keep waiting.
         ("outlive-tasks-idle", Some(place)) => return tasks::run(place, Some(0)),
         _ => {}
@@ -38,8 +40,9 @@ pub(crate) fn run(name: &str, place: Option<&str>) -> Result<()> {
         "outlive-progress" => listen(progress::ours()),
         "control-stdio" => control_stdio::run(),
         "outlive-stdio" => outlive_stdio(),
+        "outlive-asking-stdio" => asking::run(),
         _ => bail!(
-            "unknown server `{name}`; use control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-tokens-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; and with a number: outlive-tools"
+            "unknown server `{name}`; use control-http, control-streams, control-payload, control-progress, control-stdio, outlive-http, outlive-full-http, outlive-tokens-http, outlive-telling-http, outlive-durable-http, outlive-payload, outlive-progress, outlive-stdio, outlive-asking-stdio; with a place: control-tasks, outlive-tasks, outlive-tasks-idle, outlive-streams, outlive-lifecycle, outlive-soak; with a number: outlive-tools, outlive-tools-stdio; and with a URL: outlive-gateway"
         ),
     }
 }

@@ -46,6 +46,16 @@ async fn answer(body: Bytes) -> Response {
 
 /// Our server with this many tools; calls use one of them.
 pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
+    let serving = server(tools)?.serve_http("127.0.0.1:0", super::unlimited()).await?;
+    Ok((serving.address().port(), serving))
+}
+
+/// The same on standard input and output.
+pub(super) fn ours_stdio(tools: usize) -> Result<()> {
+    Ok(super::runtime()?.block_on(server(tools)?.serve_stdio())?)
+}
+
+fn server(tools: usize) -> Result<Server> {
     let tool = |name: &str| Tool::new(name, echo).description("Returns its argument");
     let mut builder = Server::builder("bench", "1.0.0")
         .limits(|limits| limits.max_message_bytes = LONGEST)
@@ -53,6 +63,5 @@ pub(super) async fn ours(tools: usize) -> Result<(u16, impl Sized)> {
     for number in 1..tools {
         builder = builder.tool(tool(&format!("tool_{number:05}")));
     }
-    let serving = builder.build()?.serve_http("127.0.0.1:0", super::unlimited()).await?;
-    Ok((serving.address().port(), serving))
+    Ok(builder.build()?)
 }

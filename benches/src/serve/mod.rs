@@ -1,11 +1,13 @@
 //! The measured servers: `bench serve NAME`. All have one worker thread.
 
+mod asking;
 mod command;
 mod control_http;
 mod control_stdio;
 mod control_streams;
 mod control_tasks;
 mod growth;
+mod library_gateway;
 mod lifecycle;
 mod progress;
 mod setting;

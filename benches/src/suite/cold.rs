@@ -74,7 +74,7 @@ pub(super) fn measure(plan: &Plan, peers: &Peers, cores: Cores, report: &mut Rep
 }
 
 fn slice(start: &Start<'_>) -> Result<Slice> {
-    let watch = Watch::begin(own_pid(), None)?;
+    let watch = Watch::begin(vec![own_pid()], None)?;
     let server = start()?;
     let seen = watch.end()?;
     let cpu = cpu_of(server.pid())?;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use outlive_plots::data::{self, StreamMemory};
 
 use super::{
-    Plan,
+    Plan, gateway,
     http::{open_session, session_headers},
 };
 use crate::{
@@ -69,7 +69,8 @@ pub(super) fn measure(plan: &Plan, _: &Peers, cores: Cores, report: &mut Report)
         let name = what.name.to_owned();
         rows.push(StreamMemory { name, kib: data::rounded(kib), max_kib: what.bar });
     }
-    report.plot(data::STREAMS, &rows)
+    report.plot(data::STREAMS, &rows)?;
+    gateway::memory(plan, cores, report)
 }
 
 /// Memory growth of a new server per object, in bytes.

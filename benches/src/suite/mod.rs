@@ -3,6 +3,7 @@
 mod auth;
 mod client;
 mod cold;
+mod gateway;
 mod http;
 mod lifecycle;
 mod memory;

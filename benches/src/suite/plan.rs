@@ -1,6 +1,6 @@
 //! The scope of a measurement.
 
-use crate::{peers::Wanted, place::Kind};
+use crate::{place::Kind, wanted::Wanted};
 use std::time::Duration;
 
 /// The scope of a measurement.

@@ -133,7 +133,7 @@ impl Member {
         status.prompts = lists.prompts.len();
         status.resources = lists.resources.len();
         status.templates = lists.templates.len();
-        status.warnings = lists.left_out.clone();
+        status.warnings.extend(lists.left_out.iter().cloned());
         let listed: Vec<&str> = lists.tools.iter().map(|tool| tool.name.as_str()).collect();
         for name in settings.tools.keys() {
             if listed.contains(&name.as_str()) {

@@ -24,12 +24,19 @@ pub(crate) struct Caller {
     /// The session of a legacy caller.
     session: Option<String>,
     has_tasks: bool,
+    /// Whether a modern caller declares elicitation.
+    has_input: bool,
 }
 
 impl Caller {
     /// A caller of 2026-07-28 without tasks.
     pub(crate) fn modern(server: SocketAddr, token: Option<&'static str>) -> Self {
-        Self { server, token, session: None, has_tasks: false }
+        Self { server, token, session: None, has_tasks: false, has_input: false }
+    }
+
+    /// A caller of 2026-07-28 that declares elicitation, without tasks.
+    pub(crate) fn with_input(server: SocketAddr, token: Option<&'static str>) -> Self {
+        Self { has_input: true, ..Self::modern(server, token) }
     }
 
     /// A caller of 2026-07-28 that declares tasks and elicitation.
@@ -67,6 +74,11 @@ impl Caller {
     /// The same caller at another process of the server. A session is in the store.
     pub(crate) fn at(&self, server: SocketAddr) -> Self {
         Self { server, ..self.clone() }
+    }
+
+    /// The same caller, and its session, with the token of another principal.
+    pub(crate) fn with_token(&self, token: &'static str) -> Self {
+        Self { token: Some(token), ..self.clone() }
     }
 
     /// Whether the caller has a session.
@@ -122,11 +134,17 @@ impl Caller {
         if !self.is_legacy() {
             let tasks =
                 json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
-            params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": {"name": "raw-host", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": if self.has_tasks { tasks } else { json!({}) },
-            });
+            let capabilities = match (self.has_tasks, self.has_input) {
+                (true, _) => tasks,
+                (false, true) => json!({"elicitation": {}}),
+                (false, false) => json!({}),
+            };
+            // Members of the caller stay.
+            let meta = &mut params["_meta"];
+            meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+            meta["io.modelcontextprotocol/clientInfo"] =
+                json!({"name": "raw-host", "version": "1"});
+            meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         }
         message(method, params)
     }

@@ -23,6 +23,9 @@ const MAX_DIGESTS: usize = 16;
 /// is pinned again.
 const MAX_OWNERS: usize = 1_024;
 
+/// Changed tools from which those that are no longer listed are forgotten.
+const MAX_CHANGED: usize = 2_000;
+
 /// The pins of one upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
@@ -74,6 +77,10 @@ impl Pins {
     /// its own. Returns whether the pins changed.
     pub(crate) fn compare(&self, key: &CatalogKey, definitions: &Definitions) -> bool {
         let mut inner = self.lock();
+        // An upstream may change the names of its tools all the time.
+        if inner.changed.len() > MAX_CHANGED {
+            inner.changed.retain(|name, _| definitions.tools.iter().any(|tool| tool.name == *name));
+        }
         let is_first = inner.pinned.note(key);
         let mut is_changed = is_first;
         let is_first_of_all = match key.principal {

@@ -75,7 +75,9 @@ pub(super) async fn run(
         next = times.wait(respond(cx, reached, number, recorded)).await?;
     }
     let name = reached.name();
-    Err(Error::new(format!("upstream `{name}` requested input in more than {MAX_ROUNDS} rounds")))
+    let reason = format!("requested input in more than {MAX_ROUNDS} rounds");
+    reached.member.state().count_failure(&format!("it {reason}"));
+    Err(Error::new(format!("upstream `{name}` {reason}")))
 }
 
 fn millis(span: Duration) -> u64 {

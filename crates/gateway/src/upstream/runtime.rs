@@ -170,8 +170,23 @@ impl Runtime {
         status.processes = open.iter().filter(|connection| connection.is_process()).count();
         status.connections = open.len();
         status.calls_in_flight = open.iter().map(|connection| connection.calls()).sum();
+        status.warnings = unexpected(&open);
         status
     }
+}
+
+/// Returns what the upstream sent and should not have sent.
+fn unexpected(open: &[Arc<Connection>]) -> Vec<String> {
+    let all: Vec<_> = open.iter().map(|open| open.client.unexpected_messages()).collect();
+    let responses: u64 = all.iter().map(|all| all.responses).sum();
+    let inputs: u64 = all.iter().map(|all| all.input_requests).sum();
+    let dropped: u64 = all.iter().map(|all| all.notifications).sum();
+    let texts = [
+        (responses, format!("it sent {responses} responses that no request waited for")),
+        (inputs, format!("it sent {inputs} input requests that the client does not declare")),
+        (dropped, format!("{dropped} of its notifications were dropped: it sends them too fast")),
+    ];
+    texts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect()
 }
 
 fn closing() -> Problem {

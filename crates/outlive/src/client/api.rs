@@ -1,5 +1,7 @@
 //! Requests and notifications that a program sends through [`Client`].
 
+use std::sync::Arc;
+
 use outlive_wire::{
     CompletionReference, LoggingLevel, Method, Prompt, PromptReference, Resource, ResourceTemplate,
     ResourceTemplateReference, SetLevelRequestParams, Tool, Version,
@@ -182,7 +184,7 @@ impl Client {
 
     /// Returns the notifications that arrive outside of calls from now on, such as log messages.
     pub fn notifications(&self) -> Notifications {
-        Notifications::new(self.core.dispatch.notices())
+        Notifications::new(self.core.dispatch.notices(), Arc::clone(&self.core.dispatch.unexpected))
     }
 
     /// Sets the minimum level of the server's log messages, before 2026-07-28. Newer versions set

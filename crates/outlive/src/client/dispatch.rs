@@ -20,6 +20,7 @@ use super::{
     limits::ClientLimits,
     notice::ServerNotification,
     tool_cache::ToolBook,
+    unexpected::Unexpected,
 };
 
 pub(crate) struct Dispatch {
@@ -28,6 +29,7 @@ pub(crate) struct Dispatch {
     /// Input handler of a client that declares capabilities without an input handler.
     events: Option<EventRouter>,
     notices: broadcast::Sender<ServerNotification>,
+    pub(super) unexpected: Arc<Unexpected>,
     pub(super) gate: Semaphore,
     cache: Cache,
     book: ToolBook,
@@ -54,6 +56,7 @@ impl Dispatch {
             answerer,
             events: declared.map(EventRouter::new),
             notices,
+            unexpected: Arc::default(),
             gate: Semaphore::new(limits.max_open_inputs),
             cache: Cache::new(limits.max_cache_bytes),
             book: ToolBook::default(),

@@ -126,6 +126,7 @@ pub(crate) fn open_input(
             return None;
         }
         Err(NotOpened::Undeclared) => {
+            here.env.dispatch.unexpected.input_request();
             (code::METHOD_NOT_FOUND, "this client does not declare this kind of input request")
         }
         Err(NotOpened::TooMany) => (code::INTERNAL, "too many open input requests; retry later"),
@@ -219,7 +220,7 @@ fn take(here: &Arc<Connection>, message: Incoming, asked: &mut JoinSet<()>) {
             here.inputs.heard(&message);
             here.env.dispatch.heard(&message);
         }
-        _ => tracing::warn!("dropped a response without a pending request"),
+        _ => here.env.dispatch.unexpected.response(),
     }
 }
 

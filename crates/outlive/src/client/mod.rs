@@ -82,6 +82,7 @@ mod tool_call;
 mod tools;
 mod tracker;
 pub mod transport;
+mod unexpected;
 mod version_cache;
 
 pub use builder::ClientBuilder;

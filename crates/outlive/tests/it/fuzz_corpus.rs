@@ -28,3 +28,8 @@ fn sse_corpus_yields_same_events_for_any_chunking() {
 fn header_corpus_accepts_exactly_matching_names() {
     replay("headers", targets::headers);
 }
+
+#[test]
+fn relay_corpus_yields_same_messages_for_any_chunking() {
+    replay("relay_lines", targets::relay_lines);
+}

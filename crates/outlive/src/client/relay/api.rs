@@ -103,6 +103,17 @@ impl Client {
         self.about_resource(Method::ResourcesUnsubscribe, uri.into()).await
     }
 
+    /// Returns the number of messages that the server should not have sent.
+    pub fn unexpected_messages(&self) -> crate::client::unexpected::UnexpectedMessages {
+        let mut unexpected = self.core.dispatch.unexpected.get();
+        if let Some(here) = self.core.current()
+            && let Link::Pipe { pipe, .. } = &here.link
+        {
+            unexpected.responses += pipe.unread_responses();
+        }
+        unexpected
+    }
+
     async fn about_resource(&self, method: Method, uri: String) -> Result<()> {
         let here = self.core.established().await?;
         let resources = here.server.capabilities.resources.as_ref();

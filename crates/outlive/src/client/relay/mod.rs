@@ -63,6 +63,8 @@ pub use param_headers::ParamHeaders;
 pub use point::{StreamPoint, StreamPosition};
 pub use request::{RelayRequest, RelayTasks};
 
+pub use super::unexpected::UnexpectedMessages;
+
 pub(crate) use input::{ReplyPath, required_class};
 pub(crate) use open_inputs::{Destination, NotOpened, OpenInputs, Watched};
 pub(crate) use point::{OpenStream, PointCell};

@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::Instant,
 };
 
@@ -109,6 +109,12 @@ impl PipeLink {
     /// Queues a message without waiting. Returns whether the message was queued.
     pub fn send_now(&self, message: Bytes) -> bool {
         self.out.try_send(message).is_ok()
+    }
+
+    /// Returns the number of responses that no request read, although it still existed when they
+    /// arrived.
+    pub fn unread_responses(&self) -> u64 {
+        self.state.unread_responses.load(Ordering::Relaxed)
     }
 
     /// Returns whether the pipe is closed.

@@ -67,6 +67,12 @@ impl Slot {
         }
     }
 
+    /// Returns the number of responses that were not read.
+    pub(super) fn responses(&self) -> u64 {
+        let state = self.lock();
+        state.queue.iter().filter(|message| message.answers().is_some()).count() as u64
+    }
+
     /// Fails the request.
     pub(super) fn fail(&self, error: TransportError) {
         let mut state = self.lock();

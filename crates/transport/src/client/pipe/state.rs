@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use outlive_protocol::{Incoming, IncomingKind};
@@ -31,11 +34,19 @@ pub(super) struct PipeState {
     closed: OnceLock<TransportErrorKind>,
     pub(super) closing: Notify,
     pub(super) limits: PipeLimits,
+    /// Responses that arrived after the request had its response, before it was forgotten.
+    pub(super) unread_responses: AtomicU64,
 }
 
 impl PipeState {
     pub(super) fn new(limits: PipeLimits) -> Self {
-        Self { waiting: Mutex::default(), closed: OnceLock::new(), closing: Notify::new(), limits }
+        Self {
+            waiting: Mutex::default(),
+            closed: OnceLock::new(),
+            closing: Notify::new(),
+            limits,
+            unread_responses: AtomicU64::new(0),
+        }
     }
 
     /// Closes the pipe. Only the first reason counts.
@@ -74,7 +85,9 @@ impl PipeState {
     }
 
     pub(super) fn forget(&self, id: u64) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let forgotten = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let unread = forgotten.map_or(0, |slot| slot.responses());
+        self.unread_responses.fetch_add(unread, Ordering::Relaxed);
     }
 
     fn slot(&self, id: u64) -> Option<Arc<Slot>> {
@@ -88,17 +101,12 @@ impl PipeState {
             IncomingKind::Notification { .. } => message.belongs_to(),
             IncomingKind::Request { .. } => None,
         };
-        let slot = id.and_then(|id| self.slot(id));
-        match (slot, message.kind()) {
-            (Some(slot), _) => {
+        match id.and_then(|id| self.slot(id)) {
+            Some(slot) => {
                 slot.put(message);
                 None
             }
-            (None, IncomingKind::Result { .. } | IncomingKind::Error { .. }) => {
-                tracing::warn!(?id, "dropping a response: no request is waiting for it");
-                None
-            }
-            (None, _) => Some(message),
+            None => Some(message),
         }
     }
 }

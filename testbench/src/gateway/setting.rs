@@ -1,0 +1,62 @@
+//! The program, the folder and the size of a campaign.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use xtask::args::Args;
+use xtask::process::{self, Build};
+
+/// Settings that all campaigns share.
+#[derive(Debug)]
+pub(super) struct Setting {
+    /// The program `outlive`.
+    program: PathBuf,
+    /// A new folder, removed after a campaign that meets every bar.
+    folder: PathBuf,
+    pub(super) is_short: bool,
+    pub(super) seed: u64,
+}
+
+impl Setting {
+    /// Reads the options and builds the program.
+    pub(super) fn new(args: &mut Args, campaign: &str) -> Result<Self> {
+        let build = Build::wanted(args);
+        let is_short = args.flag("--short");
+        let seed = args.value("--seed")?.map_or(Ok(1), |seed| seed.parse());
+        let seed = seed.context("`--seed` needs a number")?;
+        let program = match args.value("--program")? {
+            Some(path) => fs::canonicalize(&path).with_context(|| format!("no {path}"))?,
+            None => process::built("outlive-cli", "outlive", build)?,
+        };
+        let name = format!("outlive-{campaign}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("could not create {}", folder.display()))?;
+        Ok(Self { program, folder, is_short, seed })
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A program of `testbench`, in the folder of the program `outlive`.
+    pub(super) fn program_beside(&self, name: &str) -> Result<PathBuf> {
+        let path = self.program.with_file_name(name);
+        ensure!(
+            path.exists(),
+            "{} is missing; `cargo build --workspace --bins` builds it",
+            path.display()
+        );
+        Ok(path)
+    }
+
+    /// `short` in a short run, else `full`.
+    pub(super) fn choose<T>(&self, full: T, short: T) -> T {
+        if self.is_short { short } else { full }
+    }
+}
