@@ -354,7 +354,10 @@ impl Events<'_> {
             let (input, is_own) = tokio::select! {
                 biased;
                 event = exchange.next() => match event.map_err(Ended::Failed)? {
-                    RelayEvent::Outcome(outcome) => return Ok(outcome),
+                    RelayEvent::Outcome(outcome) => {
+                        self.last_logs(&outcome).await;
+                        return Ok(outcome);
+                    }
                     RelayEvent::Input(input) => (Some(Carried::of_call(input)), true),
                     other => {
                         self.forward(other);
@@ -405,6 +408,18 @@ impl Events<'_> {
             RelayEvent::Log(message) => self.log(&message),
             // The future that carries a withdrawn input request observes that.
             _ => {}
+        }
+    }
+
+    /// Forwards the log messages that a process wrote before the outcome. A task has further ones.
+    async fn last_logs(&mut self, outcome: &RelayOutcome) {
+        let is_wanted = self.tracked.cx.call().log_level().is_some();
+        if !is_wanted || matches!(outcome, RelayOutcome::Task(_)) {
+            return;
+        }
+        self.connection.flush_logs().await;
+        for message in self.ticket.take_logs() {
+            self.log(&message);
         }
     }
 

@@ -189,6 +189,19 @@ impl Ticket {
         (*call == self.id).then_some(*number)
     }
 
+    /// Takes the log messages for this call, which has ended. Its input requests go to the next call.
+    pub(crate) fn take_logs(&mut self) -> Vec<LoggingMessageNotificationParams> {
+        self.carrier.leave(self.id);
+        let mut logs = Vec::new();
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Routed::Log(message) => logs.push(message),
+                Routed::Input(input) => self.carrier.route(input),
+            }
+        }
+        logs
+    }
+
     /// Marks an input request as carried by this call.
     pub(crate) fn carry(&self, input: RelayInput) -> Carried {
         Carried { carrier: Some(Arc::clone(&self.carrier)), input: Some(input) }

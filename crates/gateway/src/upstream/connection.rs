@@ -13,7 +13,10 @@ use outlive::{
     server::durable::Capacity,
     wire::LoggingLevel,
 };
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::{AbortHandle, JoinSet},
+};
 
 use super::{
     carrier::Carrier,
@@ -65,8 +68,14 @@ pub(crate) struct Connection {
     log_level: Mutex<Option<LoggingLevel>>,
     /// Tokens of the principal, if the credential belongs to it.
     tokens: Option<TokenCheck>,
+    /// Calls that wait until the notifications before their outcome are routed.
+    flushes: mpsc::Sender<oneshot::Sender<()>>,
+    flushed: Mutex<Option<mpsc::Receiver<oneshot::Sender<()>>>>,
     background: Mutex<JoinSet<()>>,
 }
+
+/// Calls that wait for notifications at the same time. Further ones wait for a place.
+const MAX_FLUSHES: usize = 64;
 
 #[derive(Debug)]
 struct Usage {
@@ -103,6 +112,7 @@ impl Connection {
         // Over Streamable HTTP input requests arrive on the stream of their call, so a shared
         // connection needs no guesses either.
         let guesses = !key.is_shared() || max_concurrent == 1;
+        let (flushes, flushed) = mpsc::channel(MAX_FLUSHES);
         Self {
             key,
             client,
@@ -123,6 +133,8 @@ impl Connection {
             unwatched: Mutex::default(),
             log_level: Mutex::default(),
             tokens: None,
+            flushes,
+            flushed: Mutex::new(Some(flushed)),
             background: Mutex::default(),
         }
     }
@@ -269,6 +281,24 @@ impl Connection {
     /// resumed later.
     pub(crate) fn leave_session(&self) {
         self.leaves_session.store(true, Ordering::Release);
+    }
+
+    /// Waits until the log messages that a process wrote before an outcome are routed to their calls.
+    /// Over HTTP they arrive on the stream of their call.
+    pub(crate) async fn flush_logs(&self) {
+        if !self.is_process() {
+            return;
+        }
+        let (sender, done) = oneshot::channel();
+        if self.flushes.send(sender).await.is_ok() {
+            // An error means that the connection has ended, and its messages with it.
+            let _ = done.await;
+        }
+    }
+
+    /// Returns the receiver of the calls that wait for notifications, once.
+    pub(super) fn take_flushes(&self) -> Option<mpsc::Receiver<oneshot::Sender<()>>> {
+        self.flushed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Closes the connection and waits for its process to exit. A process that a call of a task needs

@@ -10,6 +10,7 @@ use outlive::client::{
     notifications::{ListenFilter, Notifications, ServerNotification},
     relay::{RoutedEvent, RoutedInputs},
 };
+use tokio::sync::{mpsc, oneshot};
 
 use super::{connection::Connection, state::UpstreamState};
 
@@ -24,7 +25,9 @@ pub(super) fn start_watching(
     connection.spawn(route(Arc::downgrade(connection), routed));
     let (to, of) = weak();
     let notifications = connection.client.notifications();
-    connection.spawn(hear(to, of, notifications));
+    if let Some(flushes) = connection.take_flushes() {
+        connection.spawn(hear(to, of, notifications, flushes));
+    }
     let (to, of) = weak();
     connection.spawn(listen(to, of, connection.client.clone()));
     let (_, of) = weak();
@@ -48,13 +51,24 @@ async fn route(connection: Weak<Connection>, mut routed: RoutedInputs) {
     }
 }
 
-/// Handles the notifications outside of calls.
+/// Handles the notifications outside of calls. A flush is answered when none is left.
 async fn hear(
     state: Weak<UpstreamState>,
     connection: Weak<Connection>,
     mut notifications: Notifications,
+    mut flushes: mpsc::Receiver<oneshot::Sender<()>>,
 ) {
-    while let Some(notification) = notifications.next().await {
+    loop {
+        let notification = tokio::select! {
+            biased;
+            notification = notifications.next() => notification,
+            Some(done) = flushes.recv() => {
+                // The call may have been cancelled.
+                let _ = done.send(());
+                continue;
+            }
+        };
+        let Some(notification) = notification else { return };
         let (Some(state), Some(connection)) = (state.upgrade(), connection.upgrade()) else {
             return;
         };

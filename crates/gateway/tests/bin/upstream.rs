@@ -14,7 +14,7 @@ use std::{
 };
 
 use outlive::{
-    server::{Cx, Durable, Error, Resource, Result, Server, Tool},
+    server::{Cx, Durable, Error, LoggingLevel, Resource, Result, Server, Tool},
     wire::{CreateMessageRequestParams, RequestedSchema},
 };
 
@@ -112,9 +112,11 @@ fn server(executions: Option<String>) -> Result<Server, Box<dyn std::error::Erro
         async { "touched" }
     };
     let built = Server::builder("child", "1.0.0")
+        .logging(true)
         .instructions("Paint with care.")
         .resource(Resource::new("note://x", "x", async || "text".to_owned()))
         .tool(Tool::new("touch", touch))
+        .tool(Tool::new("log", log))
         .tool(Tool::new("echo", echo).input_schema(any_object()))
         .tool(Tool::new("exit", exit))
         .tool(Tool::new("slow", slow))
@@ -180,6 +182,11 @@ impl Drop for Dropped {
 fn any_object() -> outlive::wire::RawJson {
     serde_json::value::RawValue::from_string(r#"{"type":"object"}"#.to_owned())
         .expect("the literal is valid JSON")
+}
+
+async fn log(cx: Cx) -> &'static str {
+    cx.log(LoggingLevel::Info, "the last line");
+    "logged"
 }
 
 async fn form(cx: Durable) -> Result<String> {

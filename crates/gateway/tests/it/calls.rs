@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlive::{
-    client::Version,
-    server::{Cx, Error, ProtocolError, Result, Server, Tool},
+    client::{Version, notifications::ServerNotification},
+    server::{Cx, Error, LoggingLevel, ProtocolError, Result, Server, Tool},
     wire::ErrorObject,
 };
 use serde_json::json;
@@ -56,7 +56,7 @@ async fn call_reaches_a_process_of_every_version_once() {
 async fn progress_and_log_of_the_upstream_reach_the_client() {
     let work = async |cx: Cx| {
         cx.progress(1.0, 2.0, "half");
-        cx.log(outlive::server::LoggingLevel::Warning, "careful");
+        cx.log(LoggingLevel::Warning, "careful");
         tokio::time::sleep(Duration::from_millis(100)).await;
         "done"
     };
@@ -71,6 +71,33 @@ async fn progress_and_log_of_the_upstream_reach_the_client() {
         });
         assert_eq!(text(&call.await.unwrap()), "done");
         assert_eq!(progress.recv().await.unwrap(), "half", "{version}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_line_before_the_result_of_a_process_reaches_the_client() {
+    for version in [Version::V2025_06_18, Version::V2026_07_28] {
+        let served = Served::new([process("child", "serves", None).protocol_version(version)]);
+        let client = served.client(Version::V2025_06_18).await;
+        client.set_log_level(LoggingLevel::Info).await.unwrap();
+        let mut notifications = client.notifications();
+        for call in 0..50 {
+            let result = client.call_tool("child__log", json!({})).await.unwrap();
+            assert_eq!(text(&result), "logged");
+            let line = async {
+                loop {
+                    match notifications.next().await {
+                        Some(ServerNotification::Log(message)) => return message,
+                        Some(_) => {}
+                        None => panic!("the client is closed"),
+                    }
+                }
+            };
+            let line = tokio::time::timeout(Duration::from_secs(10), line).await;
+            let line = line.unwrap_or_else(|_| panic!("call {call} of {version} lost its line"));
+            assert_eq!(line.data.get(), r#""the last line""#);
+        }
+        served.gateway.shutdown().await;
     }
 }
 

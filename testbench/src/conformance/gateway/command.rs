@@ -44,6 +44,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         let counts = setting.play(*route, &legs, &mut lost)?;
         println!("upstream over {}\n{}", route.name(), compare::table(&counts));
     }
+    for (scenario, reason) in compare::NOT_RELAYED {
+        println!("{scenario} tests nothing: {reason}");
+    }
     for objection in &lost {
         println!("{objection}");
     }

@@ -76,9 +76,9 @@ const SERVERS: &[ForeignServer] = &[
         package: "@modelcontextprotocol/server-memory 2026.8.31",
         source: Source::Npm("@modelcontextprotocol/server-memory/dist/index.js"),
         args: &[],
-        tool: "create_entities",
-        arguments: r#"{"entities": [{"name": "Ada", "entityType": "person", "observations": ["writes programs"]}]}"#,
-        says: "Ada",
+        tool: "read_graph",
+        arguments: "{}",
+        says: "writes programs",
         is_short: false,
     },
     ForeignServer {
@@ -105,7 +105,7 @@ const SERVERS: &[ForeignServer] = &[
         upstream: "fetch",
         package: "mcp-server-fetch 2026.10.24",
         source: Source::Pypi("mcp-server-fetch", PYTHON),
-        args: &["--ignore-robots-txt"],
+        args: &["--ignore-robots-txt", "--allow-private-ips"],
         tool: "fetch",
         arguments: r#"{"url": "http://@GATEWAY@/healthz", "raw": true}"#,
         says: "/healthz",
@@ -137,7 +137,7 @@ const SERVERS: &[ForeignServer] = &[
         source: Source::Pypi("excel-mcp-server", PYTHON),
         args: &["stdio"],
         tool: "create_workbook",
-        arguments: r#"{"filepath": "@FOLDER@/book.xlsx"}"#,
+        arguments: r#"{"path": "@FOLDER@/book.xlsx"}"#,
         says: "book.xlsx",
         is_short: false,
     },
@@ -276,6 +276,8 @@ fn call(
 fn files(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("note.txt"), "a note\n")?;
+    let entity = json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["writes programs"]});
+    fs::write(folder.join("memory.jsonl"), format!("{entity}\n"))?;
     fs::write(folder.join("program.mjs"), "const unused = 1;\n")?;
     fs::write(
         folder.join("eslint.config.mjs"),
