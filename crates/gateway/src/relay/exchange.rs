@@ -336,6 +336,10 @@ impl Events<'_> {
         let Ok(RelayOutcome::Task(task)) = outcome else { return Ok(outcome) };
         let Self { tracked, connection, .. } = *self;
         let task = upstream_task::record(tracked, connection, &task.snapshot).await?;
+        // A modern upstream decides which calls are slow. A legacy one was asked for a task.
+        if !task.is_legacy {
+            tracked.cx.promote().await;
+        }
         Ok(upstream_task::follow(tracked, connection, &task, self).await)
     }
 

@@ -289,6 +289,7 @@ impl Connection {
         if !self.is_process() {
             return;
         }
+        self.client.flush_notifications().await;
         let (sender, done) = oneshot::channel();
         if self.flushes.send(sender).await.is_ok() {
             // An error means that the connection has ended, and its messages with it.

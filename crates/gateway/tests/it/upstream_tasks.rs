@@ -89,6 +89,20 @@ async fn optional_task_of_a_legacy_upstream_is_used_if_the_call_may_be_a_task() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn call_that_a_modern_upstream_runs_as_a_task_becomes_a_task_at_once() {
+    let gate = Gate::new();
+    let server = upstream_with_tasks().tool(gated(&gate, TaskPolicy::Always)).build().unwrap();
+    let upstream = HttpUpstream::serve(server).await;
+    let late = Policy::new().task(TaskPolicy::Auto { after: Duration::from_secs(3_600) });
+    let served = Served::new([upstream.settings("up").policy(late)]);
+    let client = served.client(Version::V2026_07_28).await;
+    let mut handle = client.start_tool("up__wait", json!({})).await.unwrap();
+    gate.open();
+    assert_eq!(text(&handle.wait().await.unwrap()), "task: true");
+    served.gateway.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_message_of_the_upstream_task_is_that_of_the_gateways_task() {
     for dialect in DIALECTS {
         let gate = Gate::new();

@@ -17,7 +17,7 @@ use super::{
     error::Result,
     event_stream::LAST_EVENT,
     hosted_tasks::{Outcome, wants_task},
-    link::Connection,
+    link::{Connection, Link},
     relay::{Destination, NotOpened, RelayInput, RoutedEvent, Watched, required_class},
 };
 
@@ -196,6 +196,9 @@ pub(crate) async fn run_pipe(here: Weak<Connection>, mut others: mpsc::Receiver<
             return withdraw_all(&here);
         };
         take(&here, message, &mut asked);
+        if let Link::Pipe { pipe, .. } = &here.link {
+            pipe.count_handled();
+        }
     }
 }
 

@@ -9,13 +9,13 @@ pub(super) enum Route {
     Stdio,
 }
 
-/// Task policies of the fixture's tools. The gateway decides which calls become tasks, so it needs
-/// those of the fixture.
+/// Tools that the fixture rejects for clients without tasks. A gateway calls such tools for these
+/// clients too, unless its own policy rejects them.
 const POLICIES: &str = r#"
+[hosts]
+fallback = false
+
 [upstreams.fixture.tools]
-slow_compute = { task_after = "1ms" }
-protocol_error_job = { task_after = "1ms" }
-test_tool_with_task = { task_after = "1ms" }
 failing_job = { task = "always" }
 confirm_delete = { task = "always" }
 multi_input = { task = "always" }

@@ -103,6 +103,16 @@ impl Client {
         self.about_resource(Method::ResourcesUnsubscribe, uri.into()).await
     }
 
+    /// Waits until [`Client::notifications`] has the notifications that the server wrote to a pipe
+    /// before a response. To be called after the response was received.
+    pub async fn flush_notifications(&self) {
+        if let Some(here) = self.core.current()
+            && let Link::Pipe { pipe, .. } = &here.link
+        {
+            pipe.others_handled().await;
+        }
+    }
+
     /// Returns the number of messages that the server should not have sent.
     pub fn unexpected_messages(&self) -> crate::client::unexpected::UnexpectedMessages {
         let mut unexpected = self.core.dispatch.unexpected.get();

@@ -1,6 +1,6 @@
 //! Entries that change, and entries that the journal gets when a call becomes a task.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, future::poll_fn, sync::Arc};
 
 use outlive_tasks::{IntoKey, Journal};
 use serde::Serialize;
@@ -20,6 +20,15 @@ impl Durable {
     /// Returns whether the call is not a task, but may become one while its handler runs.
     pub fn may_become_task(&self) -> bool {
         self.run().is_promotable()
+    }
+
+    /// Makes the call a task, if it may become one, and returns whether it is a task. The handler
+    /// continues where it is.
+    ///
+    /// For work that another system has just declared to be slow. Other calls become tasks by their
+    /// policy.
+    pub async fn promote(&self) -> bool {
+        poll_fn(|task| self.run().poll_task(task)).await
     }
 
     /// Returns whether the journal has entries of this run or an earlier one.

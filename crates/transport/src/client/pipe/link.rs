@@ -6,7 +6,7 @@
 use std::{
     io,
     sync::{Arc, PoisonError, atomic::Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
     task::JoinHandle,
+    time::timeout,
 };
 
 use super::{
@@ -33,6 +34,9 @@ use crate::{
 
 /// Capacity of the write queue. Senders wait when the queue is full.
 const QUEUED: usize = 256;
+
+/// Maximum wait for other messages to be handled.
+const MAX_FLUSH: Duration = Duration::from_secs(1);
 
 /// Client end of a pipe. Dropping it closes the pipe.
 #[derive(Debug)]
@@ -115,6 +119,20 @@ impl PipeLink {
     /// arrived.
     pub fn unread_responses(&self) -> u64 {
         self.state.unread_responses.load(Ordering::Relaxed)
+    }
+
+    /// Counts a message of the channel for other messages as handled.
+    pub fn count_handled(&self) {
+        self.state.handled.send_modify(|handled| *handled += 1);
+    }
+
+    /// Completes when all other messages that arrived before a response are handled, or after a
+    /// second. To be called after that response was taken.
+    pub async fn others_handled(&self) {
+        let arrived = self.state.others.load(Ordering::Relaxed);
+        let mut handled = self.state.handled.subscribe();
+        // Messages of a client that was closed are never handled.
+        let _ = timeout(MAX_FLUSH, handled.wait_for(|handled| *handled >= arrived)).await;
     }
 
     /// Returns whether the pipe is closed.
@@ -209,7 +227,9 @@ async fn deliver_all(
             invalid = 0;
             if let Some(other) = state.deliver(incoming) {
                 // The receiver does not wait for responses, so this cannot stall the pipe.
-                let _ = others.send(other).await;
+                if others.send(other).await.is_ok() {
+                    state.others.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
     }

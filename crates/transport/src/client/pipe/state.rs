@@ -9,7 +9,7 @@ use std::{
 };
 
 use outlive_protocol::{Incoming, IncomingKind};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{long_line::LongLine, slot::Slot};
 use crate::client::{TransportError, TransportErrorKind};
@@ -36,6 +36,10 @@ pub(super) struct PipeState {
     pub(super) limits: PipeLimits,
     /// Responses that arrived after the request had its response, before it was forgotten.
     pub(super) unread_responses: AtomicU64,
+    /// Number of messages that belong to no request.
+    pub(super) others: AtomicU64,
+    /// Number of those that their receiver has handled.
+    pub(super) handled: watch::Sender<u64>,
 }
 
 impl PipeState {
@@ -46,6 +50,8 @@ impl PipeState {
             closing: Notify::new(),
             limits,
             unread_responses: AtomicU64::new(0),
+            others: AtomicU64::new(0),
+            handled: watch::Sender::new(0),
         }
     }
 
