@@ -244,6 +244,11 @@ pub(super) const CLIENTS: &[Peer] = &[
                 versions: LEGACY,
                 reason: "Its `Peer` has only the methods of 2026-07-28: `get_task`, `update_task`, `cancel_task` (`src/service/client.rs`).",
             },
+            Lack {
+                drivers: &["task_input"],
+                versions: &[V26],
+                reason: "It reads a response to `tasks/update` that has `_meta` as the result of a call: “expected at least one known CallToolResult field (content, structuredContent, isError, or _meta)” (`src/model.rs`).",
+            },
         ],
         transports: over_http,
     },
@@ -254,11 +259,18 @@ pub(super) const CLIENTS: &[Peer] = &[
         script: "tasks.mjs",
         versions: NEWEST,
         only: Some(&["task", "task_input", "hosted"]),
-        lacks: &[Lack {
-            drivers: &["hosted"],
-            versions: &[V26],
-            reason: "2026-07-28 has no tasks that a client hosts.",
-        }],
+        lacks: &[
+            Lack {
+                drivers: &["task_input"],
+                versions: &[V511],
+                reason: "Before 2026-07-28, it sends `tasks/result` only after the end of a task, and input requests arrive while it waits (`dist/client/task-protocol-v1.js`).",
+            },
+            Lack {
+                drivers: &["hosted"],
+                versions: &[V26],
+                reason: "2026-07-28 has no tasks that a client hosts.",
+            },
+        ],
         transports: over_http,
     },
     Peer {

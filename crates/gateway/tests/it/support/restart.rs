@@ -77,7 +77,9 @@ impl Restartable {
 
     /// Starts the gateway, on its previous address if it ran before.
     pub(crate) async fn restart(&mut self) {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        // One thread: while it drops the tasks of a killed gateway, none of them runs. With two, a
+        // dropped call could still write its cancellation.
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (address, url, upstreams) = (self.address, self.store_url(), self.upstreams.clone());
         let (ready, started) = oneshot::channel();
         let (stop, stopping) = oneshot::channel();
