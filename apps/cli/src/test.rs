@@ -15,7 +15,7 @@ use outlive::{
         input::{InputCapabilities, InputHandler, InputKind, InputResponse, PendingInput},
     },
     schema::fields,
-    server::{Server, tasks::TaskConfig},
+    server::{SealKeys, Server, tasks::TaskConfig},
     store::{MemoryStore, PeopleStore},
     wire::CallToolResult,
 };
@@ -110,7 +110,8 @@ async fn call(args: &Args, workers: &Workers) -> Result<CallToolResult> {
         engine.poll_interval = Duration::from_millis(20);
     });
     let builder = workers.attach(Server::builder("outlive-test", env!("CARGO_PKG_VERSION")));
-    let server = builder.tasks(tasks).build().map_err(CliError::usage)?;
+    let keys = SealKeys::random().map_err(|error| CliError::new(Kind::Failed, error))?;
+    let server = builder.tasks(tasks).seal_keys(keys).build().map_err(CliError::usage)?;
     let responses = Arc::new(Responses::of(args));
     let handler = Handler(Arc::clone(&responses));
     let client = Client::builder("outlive-test", env!("CARGO_PKG_VERSION"));

@@ -162,13 +162,15 @@ async fn lost(cx: &Durable, route: &ToolRoute, key: &str, reason: &str) -> Resul
     }
     let losses = route.pool.losses.lost(key, cx.records().len());
     let tool = &*route.declared.name;
-    tracing::warn!(
-        tool_worker,
-        tool,
-        losses,
-        reason,
-        "a call lost its process and continues in another one"
-    );
+    if !route.pool.settings.crash_after_each_entry {
+        tracing::warn!(
+            tool_worker,
+            tool,
+            losses,
+            reason,
+            "a call lost its process and continues in another one"
+        );
+    }
     if losses < route.max_attempts {
         return Ok(());
     }

@@ -104,10 +104,14 @@ impl Process {
         (Arc::new(process), received)
     }
 
-    /// Records the declared tools.
+    /// Records the declared tools. The first time, the output from before enters the log: the error of
+    /// a process that declares none has it.
     pub(crate) fn set_tools(&self, tools: &[DeclaredTool]) {
         let tools = tools.iter().map(|tool| (tool.name.clone(), tool.durable)).collect();
-        self.lock().tools = Some(tools);
+        let is_first = self.lock().tools.replace(tools).is_none();
+        if is_first {
+            self.last_lines.text().lines().for_each(|line| self.log.line(line));
+        }
     }
 
     /// Returns whether a tool is durable in this process, or `None` if the process does not have it.
@@ -277,7 +281,9 @@ impl Process {
     /// Handles a line of standard error.
     pub(crate) fn read_stderr(&self, line: &str) {
         self.last_lines.add(line);
-        self.log.line(line);
+        if self.is_started() {
+            self.log.line(line);
+        }
     }
 
     /// Handles a line of standard output.

@@ -216,7 +216,9 @@ async fn attend(
     let _ = timeout(REST, async { while reading.join_next().await.is_some() {} }).await;
     let reason = cause.unwrap_or_else(|| ending(status));
     let tool_worker = &*settings.name;
-    if !process.is_retired() {
+    // Whoever started a process that declares no tools reports that.
+    let is_expected = !process.is_started() || process.is_retired();
+    if !is_expected && !settings.crash_after_each_entry {
         let stderr = process.last_lines.text();
         tracing::warn!(tool_worker, reason, stderr, "a process of a tool worker is gone");
     }
