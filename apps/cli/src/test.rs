@@ -96,7 +96,7 @@ async fn test(args: Args) -> Result<ExitCode> {
         true => serde_json::to_string(&result).unwrap_or_default(),
         false => result.texts().collect::<Vec<_>>().join("\n"),
     };
-    if let Err(error) = print::page(&text) {
+    if let Err(error) = print::data(&text) {
         return Err(CliError::new(Kind::Failed, error));
     }
     Ok(if result.is_error == Some(true) { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -9,6 +9,8 @@ mod inbox; // hostile callers against people who decide
 mod operator; // hostile callers, files and folders against an operator
 #[cfg(target_os = "linux")]
 mod upstreams; // hostile upstreams and files of hosts against an operator
+#[cfg(target_os = "linux")]
+mod workers; // hostile tool workers against their developer
 
 use std::{
     cell::RefCell,
@@ -82,6 +84,7 @@ const UPSTREAMS: &[&str] = &[
     "upstreams accept",
     "upstreams import",
 ];
+const WORKERS: &[&str] = &["test", "serve"];
 /// Commands that print only text of the program.
 const OWN_TEXT: &[&str] = &["completions", "man"];
 
@@ -98,6 +101,7 @@ fn every_command_is_tested_with_hostile_text() {
         STORE,
         PEOPLE,
         UPSTREAMS,
+        WORKERS,
         OWN_TEXT,
     ];
     let driven: BTreeSet<String> =
