@@ -89,8 +89,7 @@ impl Pool {
     /// # Errors
     ///
     /// Returns an error if the data folder cannot be used.
-    pub(crate) fn new(settings: WorkerSettings) -> Result<Arc<Self>, outlive_jobs::Error> {
-        let settings = Arc::new(settings);
+    pub(crate) fn new(settings: Arc<WorkerSettings>) -> Result<Arc<Self>, outlive_jobs::Error> {
         let children = settings.data_dir.as_ref();
         let children =
             children.map(|folder| Children::open(&folder.join("tool-workers"))).transpose()?;

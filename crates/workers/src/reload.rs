@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,7 +15,7 @@ use crate::{
     names::ToolNames,
     pool::Pool,
     tools::build,
-    watch::{Stamps, stamps},
+    watch::{self, Stamps},
 };
 
 /// Interval at which the watched files are read. A change counts when it is seen twice, so that a file
@@ -29,8 +28,8 @@ pub(crate) struct ServedTools {
     names: ToolNames,
     // A std mutex: no code awaits while it is held.
     served: Mutex<BTreeMap<String, Arc<DeclaredTool>>>,
-    /// One reload at a time.
-    reloading: tokio::sync::Mutex<()>,
+    /// The watched files as they were before the newest processes read them. One reload at a time.
+    loaded: tokio::sync::Mutex<Stamps>,
 }
 
 /// Changes of the tools after a reload.
@@ -55,12 +54,13 @@ impl ServedTools {
         pool: &Arc<Pool>,
         names: ToolNames,
         tools: Vec<DeclaredTool>,
+        loaded: Stamps,
     ) -> Result<Self, WorkerError> {
         let served = Self {
             pool: Arc::clone(pool),
             names,
             served: Mutex::default(),
-            reloading: tokio::sync::Mutex::default(),
+            loaded: tokio::sync::Mutex::new(loaded),
         };
         for tool in tools {
             served.claim(&tool.name)?;
@@ -93,7 +93,8 @@ impl ServedTools {
     /// Starts processes with the code as it is now. If the first one does not declare valid tools,
     /// nothing changes.
     pub(crate) async fn reload(&self, server: &Server) -> Result<ToolChanges, WorkerError> {
-        let _one = self.reloading.lock().await;
+        let mut loaded = self.loaded.lock().await;
+        *loaded = watch::read(&self.pool.settings).await;
         let started = self
             .pool
             .prepare()
@@ -183,8 +184,6 @@ impl ServedTools {
     pub(crate) async fn follow(self: Arc<Self>, server: Server) {
         let mut declared = self.pool.declared();
         let settings = &self.pool.settings;
-        let folder = settings.working_dir.clone().unwrap_or_else(|| PathBuf::from("."));
-        let mut seen = self.read(&folder).await;
         let mut pending: Option<Stamps> = None;
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -197,11 +196,11 @@ impl ServedTools {
                     self.report(self.update(&server, &tools), "the tools of a tool worker changed");
                 }
                 _ = looks.tick(), if !settings.watch.is_empty() => {
-                    let now = self.read(&folder).await;
-                    if now == seen {
+                    let now = watch::read(settings).await;
+                    if now == *self.loaded.lock().await {
                         pending = None;
                     } else if pending.as_ref() == Some(&now) {
-                        (seen, pending) = (now, None);
+                        pending = None;
                         self.report(self.reload(&server).await, "reloaded a tool worker");
                     } else {
                         pending = Some(now);
@@ -209,12 +208,6 @@ impl ServedTools {
                 }
             }
         }
-    }
-
-    async fn read(&self, folder: &std::path::Path) -> Stamps {
-        let (folder, patterns) = (folder.to_owned(), self.pool.settings.watch.clone());
-        // Reading a folder blocks.
-        tokio::task::spawn_blocking(move || stamps(&folder, &patterns)).await.unwrap_or_default()
     }
 
     fn report(&self, result: Result<ToolChanges, WorkerError>, done: &str) {

@@ -4,8 +4,11 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
+
+use crate::settings::WorkerSettings;
 
 /// Maximum number of watched files.
 const MAX_FILES: usize = 10_000;
@@ -13,11 +16,25 @@ const MAX_FILES: usize = 10_000;
 /// Modification times and sizes of the watched files.
 pub(crate) type Stamps = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
+/// Returns the stamps of the watched files of a tool worker.
+pub(crate) async fn read(settings: &Arc<WorkerSettings>) -> Stamps {
+    if settings.watch.is_empty() {
+        return Stamps::new();
+    }
+    let settings = Arc::clone(settings);
+    let look = move || {
+        let folder = settings.working_dir.as_deref().unwrap_or(Path::new("."));
+        stamps(folder, &settings.watch)
+    };
+    // Reading a folder blocks.
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
 /// Returns the stamps of the files that match one of the patterns, which are relative to a folder.
 ///
 /// Files are polled: that works where change notifications do not, on network drives and in
 /// containers.
-pub(crate) fn stamps(folder: &Path, patterns: &[String]) -> Stamps {
+fn stamps(folder: &Path, patterns: &[String]) -> Stamps {
     let mut stamps = Stamps::new();
     for pattern in patterns {
         let (subfolder, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));

@@ -11,6 +11,7 @@ use crate::{
     pool::Pool,
     reload::{ServedTools, ToolChanges},
     settings::WorkerSettings,
+    watch,
 };
 
 /// A tool worker whose processes run.
@@ -31,6 +32,9 @@ impl ToolWorker {
     /// Returns an error if the process cannot be started, exits, or declares no valid tools in time.
     pub async fn start(settings: WorkerSettings, names: ToolNames) -> Result<Self, WorkerError> {
         let tool_worker = settings.name.to_string();
+        let settings = Arc::new(settings);
+        // Before the process reads them, so that no change is missed.
+        let loaded = watch::read(&settings).await;
         let pool = Pool::new(settings).map_err(|error| WorkerError::Folder {
             tool_worker: tool_worker.clone(),
             reason: error.to_string(),
@@ -41,7 +45,7 @@ impl ToolWorker {
             stderr: error.stderr,
         });
         let hello = hello?;
-        let tools = match ServedTools::new(&pool, names, hello.tools) {
+        let tools = match ServedTools::new(&pool, names, hello.tools, loaded) {
             Ok(tools) => Arc::new(tools),
             Err(error) => {
                 pool.shutdown().await;
