@@ -22,6 +22,8 @@ export default defineConfig({
   head: [["link", { rel: "icon", type: "image/svg+xml", href: "/images/logo.svg" }]],
   cleanUrls: true,
   lastUpdated: false,
+  // In kB. The largest file is the search index, which loads when a reader opens the search.
+  vite: { build: { chunkSizeWarningLimit: 1000 } },
   markdown: { anchor: { slugify }, theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" } },
   themeConfig: {
     logo: { src: "/images/logo.svg", alt: "" },
