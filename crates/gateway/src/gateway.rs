@@ -426,6 +426,10 @@ impl Gateway {
         for member in &config.members {
             member.runtime.shutdown().await;
         }
+        if let Some(supervisor) = &self.shared.supervisor {
+            // No next gateway may come that removes what ended processes left.
+            let _ = tokio::time::timeout(TIDY_TIMEOUT, supervisor.tidy()).await;
+        }
         if let Some(file) = &self.status_file {
             file.lock().unwrap_or_else(PoisonError::into_inner).remove();
         }
@@ -435,6 +439,8 @@ impl Gateway {
 /// Key of the local principal.
 const LOCAL: &str = "local";
 
+/// Time of the last such check, when the gateway ends.
+const TIDY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of the checks of processes that earlier gateways left.
 const TIDY_INTERVAL: Duration = Duration::from_secs(10);
 /// Time for which calls that were found before a change of the settings can start.

@@ -100,7 +100,7 @@ async fn run(
         if member.pins.compare(&catalog, &stored) {
             member.pins.save(&shared.stored, &settings.name).await;
         }
-        member.catalogs.settle(&reading, Some(Arc::new(stored)));
+        member.catalogs.settle(&reading, Some(Arc::new(stored)), || shared.outdate_views());
         drop(reading);
         notify_clients_of(shared, &catalog);
         // The stored lists may be old: they are read again, without a waiting client.
@@ -141,7 +141,8 @@ async fn read_once(
         member.pins.save(&shared.stored, &settings.name).await;
     }
     let was_known = member.catalogs.get(&reading.key).is_some();
-    let settled = member.catalogs.settle(reading, Some(Arc::clone(&lists)));
+    let outdate_views = || shared.outdate_views();
+    let settled = member.catalogs.settle(reading, Some(Arc::clone(&lists)), outdate_views);
     if settled.is_changed {
         if was_known {
             member.state().meter().catalog_changed();
@@ -153,7 +154,7 @@ async fn read_once(
 }
 
 fn give_up(member: &Member, reading: &Reading, problem: Problem) -> bool {
-    member.catalogs.settle(reading, None);
+    member.catalogs.settle(reading, None, || ());
     member.state().failed_for(reading.key.principal.as_deref(), problem);
     false
 }

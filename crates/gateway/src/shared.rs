@@ -119,6 +119,11 @@ impl Shared {
         self.handle.get()
     }
 
+    /// Makes the views out of date. They remain in memory for running calls.
+    pub(crate) fn outdate_views(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Makes the views out of date and notifies clients.
     pub(crate) fn changed(&self, changes: &[Change]) {
         self.generation.fetch_add(1, Ordering::AcqRel);

@@ -102,7 +102,7 @@ pub use heartbeat::record_heartbeat;
 pub use line::{Line, MAX_LINE, Position};
 pub use names::{JOB_VARIABLE, SUPERVISE};
 pub use pipe::{
-    AttachState, Attached, CarriedInput, Members, Pipe, PipeEvent, PipeHello, PipeInfo, PipeSender,
-    PipeSpec, Pipes, Retention, SlotState, id_text,
+    AttachState, Attached, CarriedInput, MESSAGE_BYTES, Members, Pipe, PipeEvent, PipeHello,
+    PipeInfo, PipeSender, PipeSpec, Pipes, Retention, SlotState, id_text,
 };
 pub use spec::{Event, Exit, How, JobInfo, JobSpec, State, WaitsFor};

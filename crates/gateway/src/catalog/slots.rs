@@ -137,7 +137,14 @@ impl Catalogs {
 
     /// Stores the outcome of reading. Returns whether the lists differ from the earlier ones, and
     /// whether they must be read once more.
-    pub(crate) fn settle(&self, reading: &Reading, read: Option<Arc<Definitions>>) -> Settled {
+    ///
+    /// Calls `on_change` before others see different lists, so that they use no view without them.
+    pub(crate) fn settle(
+        &self,
+        reading: &Reading,
+        read: Option<Arc<Definitions>>,
+        on_change: impl FnOnce(),
+    ) -> Settled {
         let mut slots = self.lock();
         let slot = slots.of(&reading.key);
         let is_stale = std::mem::take(&mut slot.is_stale);
@@ -146,6 +153,9 @@ impl Catalogs {
         let known = slot.definitions.as_ref().map(|known| known.digest());
         let is_changed = known != Some(read.digest());
         slot.definitions = Some(read);
+        if is_changed {
+            on_change();
+        }
         Settled { is_changed, is_stale }
     }
 
@@ -213,13 +223,27 @@ mod tests {
         };
         assert!(matches!(catalogs.ensure(&key), Ensured::Reading(_)));
         assert!(catalogs.refresh(&key).is_none());
-        let settled = catalogs.settle(&reading, Some(Arc::default()));
+        let settled = catalogs.settle(&reading, Some(Arc::default()), || ());
         assert_eq!(settled, Settled { is_changed: true, is_stale: true });
         drop(reading);
         assert!(matches!(catalogs.ensure(&key), Ensured::Known));
         let reading = catalogs.refresh(&key).unwrap();
-        let settled = catalogs.settle(&reading, Some(Arc::default()));
+        let settled = catalogs.settle(&reading, Some(Arc::default()), || ());
         assert_eq!(settled, Settled { is_changed: false, is_stale: false });
+    }
+
+    #[test]
+    fn change_is_reported_before_others_see_the_lists() {
+        let (catalogs, key) = (Catalogs::default(), CatalogKey::default());
+        let Ensured::Missing(reading) = catalogs.ensure(&key) else {
+            panic!("the first caller reads");
+        };
+        let mut was_hidden = false;
+        catalogs.settle(&reading, Some(Arc::default()), || {
+            was_hidden = catalogs.slots.try_lock().is_err();
+        });
+        assert!(was_hidden);
+        catalogs.settle(&reading, Some(Arc::default()), || panic!("the lists are the same"));
     }
 
     #[test]
@@ -249,7 +273,7 @@ mod tests {
             let Ensured::Missing(reading) = catalogs.ensure(&of(number)) else {
                 panic!("every principal has a catalog of its own");
             };
-            catalogs.settle(&reading, Some(Arc::default()));
+            catalogs.settle(&reading, Some(Arc::default()), || ());
         }
         assert!(catalogs.get(&CatalogKey::default()).is_none());
         assert!(catalogs.get(&of(0)).is_none());

@@ -1,11 +1,11 @@
 //! Error texts: each names the upstream, the reason and the remedy.
 
-use std::{error::Error as _, time::Duration};
+use std::{collections::BTreeMap, error::Error as _, time::Duration};
 
 use outlive::{
     client::{
         ClientError, Error as UpstreamError, ServerError, ServerErrorKind,
-        transport::{TransportError, TransportErrorKind},
+        transport::TransportErrorKind,
     },
     server::{Error, ProtocolError},
     wire::{ErrorObject, RawJson, code},
@@ -67,7 +67,7 @@ pub(super) fn of_call(reached: &Reached, error: UpstreamError, uri: Option<&str>
     if let UpstreamError::Transport(error) = &error
         && let TransportErrorKind::TooLarge(_) = error.kind()
     {
-        return unread(reached, error);
+        return unread(reached, error.source().map(ToString::to_string));
     }
     let problem = reached.member.state().problem_of(&error);
     count(reached, &problem);
@@ -99,6 +99,9 @@ fn is_of_request(kind: ServerErrorKind) -> bool {
 /// between gateway and upstream.
 fn of_object(reached: &Reached, error: ErrorObject, uri: Option<&str>) -> Error {
     let ErrorObject { code, message, data } = error;
+    if let Some(bytes) = unread_bytes(data.as_ref()) {
+        return unread(reached, Some(format!("it has {bytes} bytes")));
+    }
     let required = (code == code::MISSING_CAPABILITY).then(|| required(data.as_ref())).flatten();
     if let Some(required) = required {
         return ProtocolError::MissingCapability { required }.into();
@@ -143,10 +146,16 @@ fn required(data: Option<&RawJson>) -> Option<RawJson> {
     Some(data.required_capabilities)
 }
 
+/// Returns the bytes of the result of a supervised process that was too long to be read.
+fn unread_bytes(data: Option<&RawJson>) -> Option<u64> {
+    let data: BTreeMap<String, u64> = serde_json::from_str(data?.get()).ok()?;
+    data.get(outlive_jobs::MESSAGE_BYTES).copied()
+}
+
 /// Returns the error of a result that is too long to be read.
-fn unread(reached: &Reached, error: &TransportError) -> Error {
+fn unread(reached: &Reached, size: Option<String>) -> Error {
     let most = reached.member.settings().max_message();
-    let size = error.source().map(|size| format!(": {size}")).unwrap_or_default();
+    let size = size.map(|size| format!(": {size}")).unwrap_or_default();
     let reason = format!("its result exceeds `max_result`{size}, and at most {most} are read");
     reached.member.state().count_failure(&reason);
     let name = reached.name();

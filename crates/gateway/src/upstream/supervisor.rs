@@ -183,7 +183,7 @@ impl Supervisor {
         let mut spec = PipeSpec::new(words);
         spec.label = serde_json::to_string(label)?;
         spec.working_dir.clone_from(&settings.working_dir);
-        spec.max_message_bytes = settings.max_result.saturating_add(ENVELOPE);
+        spec.max_message_bytes = settings.max_message().saturating_add(ENVELOPE);
         spec.cancel = cancel_message();
         spec.orphan_timeout = self.settings.orphan_timeout;
         self.pipes.start(&new_id(), &spec, variables).await.map_err(io::Error::other)

@@ -145,19 +145,20 @@ async fn lines_that_are_not_messages_close_the_connection_and_fail_its_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn result_line_above_the_limit_fails_only_its_call_with_its_size() {
     let raw = process("raw", "raw", None).protocol_version(Version::V2025_06_18).max_result(10_000);
-    let served = Served::new([raw]);
-    let client = served.client(Version::V2025_06_18).await;
-    let call = client.call_tool("raw__large", json!({"bytes": 1_000_000}));
-    let result = tokio::time::timeout(Duration::from_secs(20), call).await.unwrap().unwrap();
-    let shown = text(&result);
-    assert!(shown.contains("upstream `raw`") && shown.contains("`max_result`"), "{shown}");
-    assert!(shown.contains("it has 10000"), "the size is named: {shown}");
-    let small = client.call_tool("raw__large", json!({"bytes": 10})).await.unwrap();
-    assert_eq!(text(&small), "xxxxxxxxxx");
-    let status = served.gateway.status();
-    assert_eq!((status.upstreams[0].state, status.upstreams[0].processes), (State::Ready, 1));
-    assert!(status.upstreams[0].last_error.as_ref().unwrap().contains("`max_result`"));
-    served.gateway.shutdown().await;
+    for served in [Served::new([raw.clone()]), Served::supervised([raw])] {
+        let client = served.client(Version::V2025_06_18).await;
+        let call = client.call_tool("raw__large", json!({"bytes": 1_000_000}));
+        let result = tokio::time::timeout(Duration::from_secs(20), call).await.unwrap().unwrap();
+        let shown = text(&result);
+        assert!(shown.contains("upstream `raw`") && shown.contains("`max_result`"), "{shown}");
+        assert!(shown.contains("it has 10000"), "the size is named: {shown}");
+        let small = client.call_tool("raw__large", json!({"bytes": 10})).await.unwrap();
+        assert_eq!(text(&small), "xxxxxxxxxx");
+        let status = served.gateway.status();
+        assert_eq!((status.upstreams[0].state, status.upstreams[0].processes), (State::Ready, 1));
+        assert!(status.upstreams[0].last_error.as_ref().unwrap().contains("`max_result`"));
+        served.gateway.shutdown().await;
+    }
 }
 
 /// Returns the resident memory of this process in bytes, where the system tells.

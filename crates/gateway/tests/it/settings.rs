@@ -119,12 +119,13 @@ async fn status_file_has_the_state_of_each_upstream() {
 async fn result_limit_of_a_tool_may_exceed_that_of_its_upstream() {
     let large = ToolSettings::new().max_result(200_000);
     let child = process("child", "serves", None).max_result(1_000).tool("echo", large);
-    let served = Served::new([child]);
-    let client = served.client(Version::V2025_06_18).await;
-    let sent = "x".repeat(150_000);
-    let result = client.call_tool("child__echo", json!({"text": sent})).await.unwrap();
-    assert_eq!(text(&result).len(), 150_000 + r#"{"text":""}"#.len());
-    served.gateway.shutdown().await;
+    for served in [Served::new([child.clone()]), Served::supervised([child])] {
+        let client = served.client(Version::V2025_06_18).await;
+        let sent = "x".repeat(150_000);
+        let result = client.call_tool("child__echo", json!({"text": sent})).await.unwrap();
+        assert_eq!(text(&result).len(), 150_000 + r#"{"text":""}"#.len());
+        served.gateway.shutdown().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

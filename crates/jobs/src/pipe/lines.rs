@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::long_line::LongLine;
+
 /// Capacity that the buffer keeps after a long line.
 const RETAINED: usize = 64 << 10;
 
@@ -15,13 +17,20 @@ pub(super) struct Lines {
     searched: usize,
     /// Maximum bytes of a line.
     max: usize,
-    /// Whether the rest of a line that is too long is skipped.
-    skips: bool,
+    /// The start of a line that is too long, whose rest is skipped.
+    long: Option<LongLine>,
+}
+
+/// A line without white space around it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Message(Bytes),
+    TooLong(LongLine),
 }
 
 impl Lines {
     pub(super) fn new(max: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, searched: 0, max, skips: false }
+        Self { buffer: Vec::new(), start: 0, searched: 0, max, long: None }
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) {
@@ -34,22 +43,29 @@ impl Lines {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// Returns the next line, without white space around it. Skips empty lines and those that are
-    /// too long.
-    pub(super) fn next(&mut self) -> Option<Bytes> {
+    /// Returns the next line. Skips empty lines.
+    pub(super) fn next(&mut self) -> Option<Line> {
         loop {
             let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
-                if self.searched - self.start > self.max {
+                if self.long.is_some() || self.searched - self.start > self.max {
+                    self.long.get_or_insert_default().push(&self.buffer[self.start..]);
                     self.buffer.clear();
-                    (self.start, self.searched, self.skips) = (0, 0, true);
+                    (self.start, self.searched) = (0, 0);
                 }
                 return None;
             };
             let end = self.searched + end;
             let line = self.buffer[self.start..end].trim_ascii();
-            let is_skipped = std::mem::take(&mut self.skips) || line.len() > self.max;
-            let line = (!is_skipped && !line.is_empty()).then(|| Bytes::copy_from_slice(line));
+            let line = match self.long.take() {
+                Some(mut long) => {
+                    long.push(line);
+                    Some(Line::TooLong(long))
+                }
+                None if line.len() > self.max => Some(Line::TooLong(LongLine::new(line))),
+                None if line.is_empty() => None,
+                None => Some(Line::Message(Bytes::copy_from_slice(line))),
+            };
             (self.start, self.searched) = (end + 1, end + 1);
             if line.is_some() {
                 return line;
@@ -59,7 +75,7 @@ impl Lines {
 
     /// Ends the output: the rest is a line.
     pub(super) fn finish(&mut self) {
-        if self.start < self.buffer.len() {
+        if self.start < self.buffer.len() || self.long.is_some() {
             self.push(b"\n");
         }
     }
@@ -67,12 +83,15 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::Lines;
+    use super::{Line, Lines};
 
+    /// The lines, with `long` in place of those that are too long.
     fn all(lines: &mut Lines) -> Vec<String> {
-        std::iter::from_fn(|| lines.next())
-            .map(|line| String::from_utf8(line.to_vec()).unwrap())
-            .collect()
+        let text = |line| match line {
+            Line::Message(line) => String::from_utf8(line.to_vec()).unwrap(),
+            Line::TooLong(_) => "long".to_owned(),
+        };
+        std::iter::from_fn(|| lines.next()).map(text).collect()
     }
 
     #[test]
@@ -100,6 +119,10 @@ mod tests {
             assert!(lines.buffer.len() <= 20);
         }
         lines.push(b"\n0123456789\n01234567890\nafter\n");
-        assert_eq!(all(&mut lines), ["0123456789", "after"]);
+        assert_eq!(all(&mut lines), ["long", "0123456789", "long", "after"]);
+        lines.push(b"01234567890123456789");
+        assert_eq!(lines.next(), None);
+        lines.finish();
+        assert_eq!(all(&mut lines), ["long"]);
     }
 }

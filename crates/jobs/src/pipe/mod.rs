@@ -21,6 +21,8 @@ mod handle;
 mod input;
 #[cfg(unix)]
 mod lines;
+#[cfg(unix)]
+mod long_line;
 mod members;
 #[cfg(unix)]
 mod peers;
@@ -55,7 +57,9 @@ pub use pipes::Pipes;
 pub use sender::{PipeSender, Retention};
 #[cfg(unix)]
 pub(crate) use spec::StoredSpec;
-pub use spec::{AttachState, Attached, CarriedInput, PipeHello, PipeInfo, PipeSpec, SlotState};
+pub use spec::{
+    AttachState, Attached, CarriedInput, MESSAGE_BYTES, PipeHello, PipeInfo, PipeSpec, SlotState,
+};
 #[cfg(unix)]
 pub(crate) use supervise::supervise;
 #[cfg(not(unix))]

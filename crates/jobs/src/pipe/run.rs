@@ -24,7 +24,8 @@ use super::{
         spec::How,
     },
     input::{self, Input},
-    lines::Lines,
+    lines::{Line, Lines},
+    long_line::LongLine,
     members::split,
     peers::{PeerId, Peers},
     serve::{Connections, Request},
@@ -190,7 +191,18 @@ impl<'a> Run<'a> {
         while self.stalled.is_none()
             && let Some(line) = self.lines.next()
         {
-            self.take_message(line);
+            match line {
+                Line::Message(message) => self.take_message(message),
+                Line::TooLong(line) => self.take_long(&line),
+            }
+        }
+    }
+
+    /// Responds to the request whose response was too long.
+    fn take_long(&mut self, line: &LongLine) {
+        let response = line.response(self.slots.only_open(), self.spec.max_message_bytes);
+        if let Some(response) = response {
+            self.take_message(response);
         }
     }
 

@@ -4,7 +4,11 @@
 //! A message goes to the gateway that owns its request. It is stored if the slot must survive that
 //! gateway, or if the gateway has no room.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -21,6 +25,9 @@ use super::{
 /// Time that a retained slot without a task waits for a gateway.
 const UNLABELED_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Abandoned requests that are remembered. A response to a forgotten one is reported.
+const MAX_ABANDONED: usize = 256;
+
 /// Maximum bytes of a label.
 const MAX_LABEL: usize = 4 << 10;
 
@@ -32,6 +39,8 @@ pub(super) struct Slots {
     inputs: BTreeMap<String, Input>,
     bodies: Bodies,
     seen: Seen,
+    /// Requests that were cancelled because their gateway has gone.
+    abandoned: BTreeSet<u64>,
     /// Number of the next request, in either direction.
     order: u64,
 }
@@ -71,11 +80,18 @@ impl Slots {
 
     fn storing(bodies: Bodies) -> Self {
         let (slots, inputs, seen) = (BTreeMap::new(), BTreeMap::new(), Seen::default());
-        Self { slots, inputs, bodies, seen, order: 0 }
+        Self { slots, inputs, bodies, seen, abandoned: BTreeSet::new(), order: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    /// Returns the only request without a response, if there is exactly one.
+    pub(super) fn only_open(&self) -> Option<u64> {
+        let mut open = self.slots.iter().filter(|(_, slot)| slot.response.is_none());
+        let (id, _) = open.next()?;
+        open.next().is_none().then_some(*id)
     }
 
     /// Opens the slot of a request. Returns `false` if the ID has one.
@@ -102,10 +118,17 @@ impl Slots {
     /// Takes a message of the process. Returns it if it must be stored and does not fit.
     pub(super) fn take(&mut self, message: Bytes, peers: &Peers) -> Result<(), Bytes> {
         match Members::read(&message) {
-            Some(Members::Response { id }) => match id.parse() {
-                Ok(id) => self.take_response(id, message, peers),
-                // A response to another client, which this process cannot have.
-                Err(_) => Ok(()),
+            Some(Members::Response { id }) => match id.parse().ok() {
+                Some(id) if self.slots.contains_key(&id) => self.take_response(id, message, peers),
+                // The process had responded before it saw the cancellation.
+                Some(id) if self.abandoned.remove(&id) => Ok(()),
+                _ => {
+                    // The gateway reports a response that no request waits for.
+                    if let Some(to) = self.main_peer(peers) {
+                        peers.send(to, message);
+                    }
+                    Ok(())
+                }
             },
             Some(Members::Request { id }) => self.take_input(id, message, peers),
             Some(Members::Notification { progress_token, request_id }) => {
@@ -362,7 +385,11 @@ impl Slots {
     /// Removes slots. Returns those without a response.
     fn remove_all(&mut self, slots: Vec<(u64, bool)>) -> Vec<u64> {
         slots.iter().for_each(|(id, _)| self.remove(*id));
-        slots.into_iter().filter(|(_, is_open)| *is_open).map(|(id, _)| id).collect()
+        let open = slots.into_iter().filter(|(_, is_open)| *is_open).map(|(id, _)| id);
+        let open: Vec<u64> = open.collect();
+        let room = MAX_ABANDONED.saturating_sub(self.abandoned.len());
+        self.abandoned.extend(open.iter().take(room));
+        open
     }
 
     /// Handles the end of the process: only responses that have arrived remain.

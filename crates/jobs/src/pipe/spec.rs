@@ -7,6 +7,10 @@ use serde_json::value::RawValue;
 
 use super::super::spec::How;
 
+/// Member of the data of the error that a request gets if its response is too long: the bytes of the
+/// response.
+pub const MESSAGE_BYTES: &str = "dev.outlive/messageBytes";
+
 /// A process that speaks over its standard streams, one JSON-RPC message per line, and its limits.
 ///
 /// The values of its variables are not part of it, because it is stored. See
@@ -23,7 +27,8 @@ pub struct PipeSpec {
     pub variables: Vec<String>,
     /// Working directory. The default is that of the gateway.
     pub working_dir: Option<PathBuf>,
-    /// Maximum bytes of a message of the process. Longer ones are skipped.
+    /// Maximum bytes of a message of the process. A longer one is skipped, and its request gets an
+    /// error with [`MESSAGE_BYTES`].
     pub max_message_bytes: usize,
     /// Text before and after the ID in the message that cancels a request at the process.
     pub cancel: (String, String),

@@ -51,7 +51,7 @@ pub(super) const CASES: &[Case] = &[
         count: [1 << 30, 32 << 20],
         keys: SHORT_CALLS,
         calls: Calls::Fail,
-        named: &["a message of more than"],
+        named: &["exceeds `max_result`"],
     },
     // Responses.
     Case {

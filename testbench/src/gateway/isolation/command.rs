@@ -43,7 +43,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let command = |mode: &str| format!("command = [\"{}\", \"{mode}\"]", program.display());
     let file = [
         "[tasks]\nmax_tasks_per_caller = 100000\n".to_owned(),
-        upstream("legacy", &command("legacy"), MARKED),
+        // On stdio, an input request names no call. With one call at a time, each has its own.
+        upstream("legacy", &command("legacy"), &format!("{MARKED}\nmax_concurrent = 1")),
         upstream("tasks", &command("tasks"), &format!("{MARKED}\ntask = \"always\"")),
         upstream(
             "modern",
@@ -82,8 +83,9 @@ fn work(setting: &Setting, principals: &[Principal], target: usize) -> Result<Ob
         while next.fetch_add(1, Ordering::Relaxed) < target {
             let kind = KINDS[random.below(KINDS.len())];
             let other = &principals[others[random.below(others.len())]];
-            let ran =
-                operations::run(kind, principal, std::slice::from_ref(other), &loot, &mut random);
+            let other = std::slice::from_ref(other);
+            let lane = number / principals.len();
+            let ran = operations::run(kind, principal, other, &loot, lane, &mut random);
             observed.operations += 1;
             *observed.by_kind.entry(kind).or_default() += 1;
             match ran {

@@ -52,12 +52,14 @@ pub(super) const KINDS: [Kind; 10] = [
     Kind::ForeignSession,
 ];
 
-/// Runs an operation. Returns the messages that the principal received.
+/// Runs an operation. Returns the messages that the principal received. `lane` is the number of the
+/// thread among those of its principal.
 pub(super) fn run(
     kind: Kind,
     principal: &Principal,
     others: &[Principal],
     loot: &Loot,
+    lane: usize,
     random: &mut Random,
 ) -> Result<Vec<Value>> {
     let caller = if random.percent(50) { &principal.modern } else { &principal.legacy };
@@ -73,7 +75,7 @@ pub(super) fn run(
         // Progress and log messages arrive on the stream of a legacy client.
         Kind::Slow => same(&principal.legacy, principal, "legacy__slow"),
         Kind::Task => task(principal, loot),
-        Kind::ForeignState => foreign_state(principal, loot, random),
+        Kind::ForeignState => foreign_state(principal, loot, lane, random),
         Kind::ForeignTask => foreign_task(principal, loot),
         Kind::ForeignSession => {
             let other = &others[random.below(others.len())];
@@ -142,12 +144,19 @@ fn task(principal: &Principal, loot: &Loot) -> Result<Vec<Value>> {
 
 /// Uses the request state of another principal, or leaves one.
 ///
-/// The arguments have no mark, so that the state alone belongs to the principal. The call of its
+/// The arguments are those of other principals, so that the state alone belongs to the principal. They
+/// differ between its own threads: the gateway joins equal calls of one principal. The call of the
 /// owner continues afterwards.
-fn foreign_state(principal: &Principal, loot: &Loot, random: &mut Random) -> Result<Vec<Value>> {
+fn foreign_state(
+    principal: &Principal,
+    loot: &Loot,
+    lane: usize,
+    random: &mut Random,
+) -> Result<Vec<Value>> {
     let tools = ["legacy__form", "http__form", "modern__rounds"];
     let tool = tools[random.below(tools.len())];
-    let params = json!({"name": tool, "arguments": {"mark": "shared"}});
+    let shared = format!("shared {lane}");
+    let params = json!({"name": tool, "arguments": {"mark": shared}});
     let (_, mut messages) = principal.modern.exchange("tools/call", params.clone())?;
     let round = messages.last().cloned().unwrap_or_default();
     ensure!(round["result"]["requestState"].is_string(), "{tool} has no round: {round}");
@@ -165,7 +174,7 @@ fn foreign_state(principal: &Principal, loot: &Loot, random: &mut Random) -> Res
     let (_, replies) = principal.modern.exchange("tools/call", next)?;
     messages.extend(replies);
     let talk = Conversation { messages, inputs: 1 };
-    ensure!(talk.text() == format!("shared confirmed {mark}"), "{tool} returned {}", talk.last());
+    ensure!(talk.text() == format!("{shared} confirmed {mark}"), "{tool} returned {}", talk.last());
     Ok(talk.messages)
 }
 

@@ -73,8 +73,20 @@ fn message_goes_to_owner_of_its_request() {
     take(&mut slots, r#"{"method":"log"}"#.to_owned(), &gateways);
     let log = r#"{"method":"log"}"#.to_owned();
     assert_eq!(gateways.sent(0), [response(7), log.clone()]);
-    assert_eq!(gateways.sent(1), [progress(8, 1), log]);
+    let unexpected = [response(7), response(9)];
+    assert_eq!(gateways.sent(1), [&[progress(8, 1)][..], &unexpected, &[log]].concat());
     assert_eq!(slots.states().len(), 1, "a response closes its slot");
+}
+
+#[test]
+fn response_to_cancelled_request_of_a_gateway_that_has_gone_is_not_reported() {
+    let (mut slots, mut gateways) = (slots(1000), Gateways::new(2));
+    slots.open(7, 0, None);
+    assert_eq!(slots.leave(0), [7]);
+    take(&mut slots, response(7), &gateways);
+    assert_eq!(gateways.sent(1), Vec::<String>::new());
+    take(&mut slots, response(7), &gateways);
+    assert_eq!(gateways.sent(1), [response(7)], "the second response");
 }
 
 #[test]
