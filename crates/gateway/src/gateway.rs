@@ -428,7 +428,7 @@ impl Gateway {
         }
         if let Some(supervisor) = &self.shared.supervisor {
             // No next gateway may come that removes what ended processes left.
-            let _ = tokio::time::timeout(TIDY_TIMEOUT, supervisor.tidy()).await;
+            let _ = tokio::time::timeout(TIDY_TIMEOUT, supervisor.tidy_all()).await;
         }
         if let Some(file) = &self.status_file {
             file.lock().unwrap_or_else(PoisonError::into_inner).remove();

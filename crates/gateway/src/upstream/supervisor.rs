@@ -31,6 +31,9 @@ const ENVELOPE: usize = 64 << 10;
 /// the way.
 const UNKNOWN_TASK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Interval at which an ending process is checked.
+const ENDING_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Time for the last calls to be closed when the gateway ends.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -247,6 +250,32 @@ impl Supervisor {
                 false => self.remove(&info.id).await,
             }
         }
+    }
+
+    /// Removes ended processes as [`Supervisor::tidy`] does, and waits for those that are ending.
+    pub(crate) async fn tidy_all(&self) {
+        loop {
+            self.tidy().await;
+            if !self.is_any_ending().await {
+                return;
+            }
+            tokio::time::sleep(ENDING_INTERVAL).await;
+        }
+    }
+
+    /// Returns whether a process has ended whose supervisor still runs, and no request needs it.
+    async fn is_any_ending(&self) -> bool {
+        for info in self.pipes.list().unwrap_or_default() {
+            let is_ending = match self.pipes.observe(&info.id).await {
+                Ok(Some(pipe)) => pipe.hello().exit.is_some() && pipe.hello().slots.is_empty(),
+                Ok(None) => info.is_running,
+                Err(_) => false,
+            };
+            if is_ending {
+                return true;
+            }
+        }
+        false
     }
 
     /// Closes the requests of a process whose tasks have ended while no gateway owned them.

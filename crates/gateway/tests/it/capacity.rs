@@ -80,10 +80,7 @@ async fn inline_call_beyond_the_processes_gets_the_name_of_the_limit() {
     let open = Arc::new(Notify::new());
     let user = answering_after(&served, &open).await;
     let form = tokio::spawn(async move { user.call_tool("held__form", json!({})).await });
-    eventually("the first call", async || {
-        served.gateway.status().upstreams[0].calls_in_flight == 1
-    })
-    .await;
+    form_is_open(&served).await;
     let client = served.client(Version::V2025_06_18).await;
     let error = client.call_tool("held__echo", json!({})).await.unwrap_err().to_string();
     assert!(error.contains("max_processes of upstream `held`"), "{error}");
@@ -100,10 +97,7 @@ async fn task_beyond_the_processes_waits_until_one_is_idle() {
     let open = Arc::new(Notify::new());
     let user = answering_after(&served, &open).await;
     let form = tokio::spawn(async move { user.call_tool("held__form", json!({})).await });
-    eventually("the first call", async || {
-        served.gateway.status().upstreams[0].calls_in_flight == 1
-    })
-    .await;
+    form_is_open(&served).await;
     let client = served.client(Version::V2025_11_25).await;
     let mut waiting = client.start_tool("held__echo", json!({})).await.unwrap();
     open.notify_one();
@@ -126,6 +120,14 @@ async fn answering_after(served: &Served, open: &Arc<Notify>) -> Client {
     builder.input_handler(user).connect(&served.server).await.unwrap()
 }
 
+/// Waits for a form, which keeps its process busy. Reading lists does too, but not for long.
+async fn form_is_open(served: &Served) {
+    eventually("the form", async || {
+        served.gateway.metrics().to_string().contains(r#"kind="form",path="connection"} 1"#)
+    })
+    .await;
+}
+
 fn form_upstream() -> Upstream {
     process("child", "serves", None).protocol_version(Version::V2025_06_18).policy(always())
 }
@@ -145,10 +147,7 @@ async fn run_that_waits_for_input_lends_its_worker() {
     let user = answering_after(&served, &open).await;
     let mut form = user.start_tool("child__form", json!({})).await.unwrap();
     let waiting = tokio::spawn(async move { form.wait().await });
-    eventually("the form", async || {
-        served.gateway.metrics().to_string().contains(r#"kind="form",path="connection"} 1"#)
-    })
-    .await;
+    form_is_open(&served).await;
     assert_other_task_runs(&user).await;
     open.notify_one();
     assert_eq!(text(&waiting.await.unwrap().unwrap()), r#"painted "red""#);
@@ -166,10 +165,7 @@ async fn input_request_beyond_the_idle_runs_of_a_caller_is_refused_with_the_limi
     let user = answering_after(&served, &open).await;
     let mut first = user.start_tool("child__form", json!({})).await.unwrap();
     let waiting = tokio::spawn(async move { first.wait().await });
-    eventually("the first form", async || {
-        served.gateway.metrics().to_string().contains(r#"kind="form",path="connection"} 1"#)
-    })
-    .await;
+    form_is_open(&served).await;
     let mut second = user.start_tool("child__form", json!({})).await.unwrap();
     let shown = match second.wait().await {
         Ok(result) => text(&result),
