@@ -104,6 +104,11 @@ const STEPS: &[Step] = &[
         set: Set::Quick,
         run: Run::Testbench(&["conformance", "--with-tests"]),
     },
+    Step {
+        name: "conformance-gateway",
+        set: Set::All,
+        run: Run::Testbench(&["conformance", "--through-gateway", "--short", "--with-tests"]),
+    },
     Step { name: "site", set: Set::All, run: Run::Testbench(&["site", "--with-tests"]) },
     Step {
         name: "console",
@@ -142,6 +147,16 @@ const STEPS: &[Step] = &[
         name: "hostile",
         set: Set::All,
         run: Run::Testbench(&["hostile", "--short", "--with-tests"]),
+    },
+    Step {
+        name: "gateway-isolation",
+        set: Set::All,
+        run: Run::Testbench(&["gateway-isolation", "--short", "--with-tests"]),
+    },
+    Step {
+        name: "gateway-crash",
+        set: Set::All,
+        run: Run::Testbench(&["crash", "--gateway", "--short", "--with-tests"]),
     },
     Step { name: "soak", set: Set::All, run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
 ];

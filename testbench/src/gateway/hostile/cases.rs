@@ -28,6 +28,9 @@ pub(super) enum Calls {
 /// Calls of an upstream that may never respond.
 const SHORT_CALLS: &str = "timeout = \"2s\"\ntask = \"never\"";
 
+/// Calls of an upstream that responds, but maybe too much: a loaded machine needs some time.
+const LONG_CALLS: &str = "timeout = \"30s\"\ntask = \"never\"";
+
 const CALLS: &str = "task = \"never\"";
 
 pub(super) const CASES: &[Case] = &[
@@ -35,7 +38,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "invalid-json",
         count: [100_000, 10_000],
-        keys: SHORT_CALLS,
+        keys: LONG_CALLS,
         calls: Calls::Fail,
         named: &["lines in a row are not JSON-RPC messages"],
     },
@@ -49,7 +52,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         name: "long-line",
         count: [1 << 30, 32 << 20],
-        keys: SHORT_CALLS,
+        keys: LONG_CALLS,
         calls: Calls::Fail,
         named: &["exceeds `max_result`"],
     },
