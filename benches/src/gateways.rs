@@ -49,7 +49,7 @@ pub(crate) struct Gateway {
     tool: String,
     pub(crate) client: Client,
     pub(crate) upstream: Upstream,
-    /// How many times our processor time it must need at least.
+    /// Least ratio of its processor time to ours.
     pub(crate) times: Option<f64>,
     only_named: Option<String>,
     /// Values of the placeholders that do not depend on a start.
@@ -57,7 +57,7 @@ pub(crate) struct Gateway {
     fill: Vec<(&'static str, String)>,
 }
 
-/// How clients reach a gateway.
+/// Connection between clients and a gateway.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Client {
@@ -66,7 +66,7 @@ pub(crate) enum Client {
     Stdio,
 }
 
-/// How a gateway reaches the measured server.
+/// Connection between a gateway and the measured server.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Upstream {

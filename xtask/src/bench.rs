@@ -37,7 +37,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 
 fn measure(words: &[String]) -> Result<()> {
     if needs_program(words) {
-        // The benchmark starts it from the folder of its own program.
+        // The benchmark starts it from the folder of `bench`.
         let build = ["build", "--profile", "dist", "--package", "outlive-cli", "--bin", "outlive"];
         process::run(&mut process::cargo(&build))?;
     }

@@ -111,7 +111,7 @@ usage: cargo xtask COMMAND
                  --short                    smaller attacks, all at once
                  --only CASE                only one case, such as `long-line` (repeatable)
                  --program PATH             an existing `outlive` program, with `hostile-upstream` in the same folder
-  gateway-isolation  principals behind the gateway, whose upstreams give everyone the same IDs and states
+  gateway-isolation  principals behind the gateway, whose upstreams give all of them the same IDs and states
                  --short                    600 operations instead of 10,000
                  --program PATH --seed N
   gateway-restarts  kills of upstream processes and of the gateway, and changes of the file; takes 10 minutes

@@ -95,7 +95,7 @@ fn serve(say: impl FnOnce(String) -> io::Result<()>) -> Result<()> {
     })
 }
 
-/// The upstream in a process of its own, killed on drop.
+/// The upstream in a separate process, killed on drop.
 #[derive(Debug)]
 pub(crate) struct UpstreamProcess {
     child: Child,

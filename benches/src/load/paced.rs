@@ -31,7 +31,7 @@ impl Load {
                 called += 1;
             }
             self.ready.clear();
-            // Without a pause: the generator has a core of its own, and to wake up takes longer
+            // Without a pause: the generator has a separate core, and to wake up takes longer
             // than a call.
             let now = Duration::ZERO.try_into()?;
             epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), Some(&now))?;

@@ -57,7 +57,7 @@ impl Home {
         Ok(home)
     }
 
-    /// The same with a store that replicas share. Each replica has a data folder of its own.
+    /// The same with a store that replicas share. Each replica has a separate data folder.
     pub(super) fn with_store(mut self, url: &str) -> Self {
         self.store = Some(url.to_owned());
         self

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::messages::{confirmed, form, handshake, mark_of, not_found, response, text, tools};
 
-/// The session of everyone.
+/// The session of all clients.
 const SESSION: &str = "the-same-session";
 
 /// Time for an input response.

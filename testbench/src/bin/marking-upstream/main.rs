@@ -1,4 +1,4 @@
-//! An MCP server that gives the same IDs, states, URIs and sessions to everyone:
+//! An MCP server that gives the same IDs, states, URIs and sessions to all clients:
 //! `marking-upstream (legacy | tasks | modern | http PORT_FILE)`.
 //!
 //! Callers put a mark into their arguments, and every result has the mark of its call. `http` is one

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::messages::{URI, confirmed, form, handshake, mark_of, not_found, response, text, tools};
 
-/// What the server speaks.
+/// Protocol of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// 2025-06-18.

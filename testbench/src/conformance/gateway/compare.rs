@@ -39,7 +39,7 @@ pub(super) fn count(counts: &mut Counts, direct: &[Verdict], through: &[Verdict]
 /// Scenarios that test nothing through a gateway, and why.
 pub(super) const NOT_RELAYED: &[(&str, &str)] = &[(
     "server-sse-polling",
-    "its tool closes the stream of its own server, and the gateway keeps that of its client open",
+    "its tool closes the stream of the upstream, and the gateway keeps that of its client open",
 )];
 
 /// Describes every scenario of a leg that passes directly, and not through the gateway.

@@ -22,7 +22,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(2);
 /// Time in which processes without a gateway end.
 const ORPHANED: Duration = Duration::from_secs(10);
 
-/// What happened to the call of one kill.
+/// Fate of the call of one kill.
 #[derive(Debug)]
 struct Killed {
     key: String,
@@ -144,7 +144,7 @@ fn kills(setting: &Setting, home: &Home, tool: &str, count: usize) -> Result<(Ve
     Ok((killed, finish(site, home)?))
 }
 
-/// Stops the gateway, and looks at what is left.
+/// Stops the gateway, and counts executions and remaining processes.
 fn finish(site: Site<'_>, home: &Home) -> Result<After> {
     let executions = site.executions.count()?;
     site.stop()?;

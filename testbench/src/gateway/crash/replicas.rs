@@ -55,7 +55,7 @@ impl<'h> Fleet<'h> {
     }
 }
 
-/// How the calls ended.
+/// Ends of the calls.
 #[derive(Debug, Default)]
 struct Calls {
     rounds: usize,

@@ -1,4 +1,4 @@
-//! The upstream over HTTP: a process of its own, which outlives gateways.
+//! The upstream over HTTP: a separate process, which outlives gateways.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};

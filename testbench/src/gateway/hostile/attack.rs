@@ -21,7 +21,7 @@ const STATUS: Duration = Duration::from_secs(15);
 /// Interval of the samples of memory.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// What happened during attacks.
+/// Measurements during attacks.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) cases: Vec<Outcome>,
@@ -32,7 +32,7 @@ pub(super) struct Observed {
     pub(super) orphans: usize,
 }
 
-/// What happened in one case.
+/// Outcome of one case.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) name: &'static str,
@@ -95,7 +95,7 @@ fn file(setting: &Setting, program: &Path, cases: &[&Case]) -> String {
     text
 }
 
-/// Calls a hostile upstream, and looks at its status.
+/// Calls a hostile upstream, and checks its status.
 fn attack(case: &'static Case, calls: usize, caller: &Caller, home: &Home) -> Outcome {
     let mut outcome = Outcome { name: case.name, slowest: Duration::ZERO, failures: Vec::new() };
     for number in 0..calls {

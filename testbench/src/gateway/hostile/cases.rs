@@ -14,7 +14,7 @@ pub(super) struct Case {
     pub(super) named: &'static [&'static str],
 }
 
-/// What clients see of an attack.
+/// Outcome of the calls during an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
     /// Every call has its own result.

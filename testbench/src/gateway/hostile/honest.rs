@@ -11,7 +11,7 @@ use crate::hosts::caller::{Caller, text};
 /// Time between two calls.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// What the honest caller observed.
+/// Latencies and failures of the honest caller.
 #[derive(Debug, Default)]
 pub(super) struct Experience {
     pub(super) calls: Vec<Duration>,

@@ -23,7 +23,7 @@ const THREADS: usize = 3;
 /// Time for the upstream over HTTP to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the principals observed.
+/// Observations of the principals.
 #[derive(Debug, Default)]
 struct Observed {
     operations: usize,

@@ -1,5 +1,5 @@
-//! `cargo xtask gateway-isolation`: principals behind one gateway, whose upstreams give everyone the
-//! same IDs, states, URIs and sessions.
+//! `cargo xtask gateway-isolation`: principals behind one gateway, whose upstreams give all of them
+//! the same IDs, states, URIs and sessions.
 //!
 //! Three principals call at once, and try the states, tasks and sessions of each other. Every value
 //! of a principal has its mark. A mark in the bytes that another principal receives fails the

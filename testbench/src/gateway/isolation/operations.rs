@@ -1,4 +1,4 @@
-//! The operations of a principal. Each returns what the principal received, and what is wrong.
+//! The operations of a principal. Each returns the messages that the principal received, or an error.
 
 use std::sync::{Mutex, PoisonError};
 

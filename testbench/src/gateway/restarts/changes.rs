@@ -14,7 +14,7 @@ use crate::gateway::serving::{Home, MARKED};
 use crate::gateway::setting::Setting;
 use crate::row::Row;
 
-/// Time within which the gateway looks at the file, and some more.
+/// Time within which the gateway checks the file, and some more.
 const LOOK: Duration = Duration::from_millis(1_500);
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Row>> {
@@ -29,7 +29,7 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Row>> {
     let ((), calls) = load.during(|| {
         for number in 0..target {
             home.write(&changed(&program, &names, number))?;
-            // A mistake stays until the gateway has looked at it.
+            // A mistake stays until the gateway has checked it.
             let is_mistake = number % KINDS == MISTAKE;
             thread::sleep(if is_mistake { LOOK } else { random.millis(150..350) });
         }

@@ -1,4 +1,4 @@
-//! What a gateway has open, and what it leaves.
+//! Open files, processes, sockets and folders of a gateway.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;

@@ -21,7 +21,7 @@ pub(super) struct Load {
     upstreams: Vec<String>,
 }
 
-/// How the calls ended.
+/// Ends of the calls.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     pub(super) results: usize,
