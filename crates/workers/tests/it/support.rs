@@ -12,14 +12,17 @@ use std::{
 };
 
 use outlive::{
-    server::{Server, tasks::TaskConfig},
+    server::{
+        Server,
+        tasks::{EngineConfig, TaskConfig},
+    },
     store::{MemoryStore, PeopleStore},
 };
 use outlive_workers::{ToolNames, ToolWorker, WorkerSettings};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 /// Upper limit of every wait. Only a failing test waits this long.
@@ -84,13 +87,28 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) async fn start(settings: WorkerSettings) -> Self {
-        let worker = ToolWorker::start(settings, ToolNames::new()).await.unwrap();
+        Self::over(ToolWorker::start(settings, ToolNames::new()).await.unwrap())
+    }
+
+    pub(crate) fn over(worker: ToolWorker) -> Self {
+        Self::parking_after(worker, Duration::from_millis(300))
+    }
+
+    /// Starts a server with a tool worker that runs.
+    pub(crate) fn over(worker: ToolWorker) -> Self {
+        Self::with(worker, |engine| {
+            engine.park_after = Duration::from_millis(300);
+            engine.cancel_grace = Duration::from_secs(2);
+        })
+    }
+
+    /// Starts a server with a tool worker that runs, and changes the settings of its engine.
+    pub(crate) fn with(worker: ToolWorker, change: impl FnOnce(&mut EngineConfig)) -> Self {
         let store = Arc::new(MemoryStore::new());
         let tasks = TaskConfig::people(store as Arc<dyn PeopleStore>);
         let tasks = tasks.partial_results(true).engine(|engine| {
-            engine.park_after = Duration::from_millis(300);
             engine.poll_interval = Duration::from_millis(50);
-            engine.cancel_grace = Duration::from_secs(2);
+            change(engine);
         });
         let server = worker.attach(Server::builder("tests", "1").tasks(tasks)).build().unwrap();
         worker.serve(&server);
@@ -123,7 +141,10 @@ impl RawClient {
         self.next += 1;
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({
+            "elicitation": {"form": {}, "url": {}}, "sampling": {},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        });
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.output.write_all(format!("{request}\n").as_bytes()).await.unwrap();
         id
@@ -190,6 +211,29 @@ impl RawClient {
         };
         let reached = timeout(GUARD, reached).await;
         reached.unwrap_or_else(|_| panic!("{task} did not become {status} in time"))
+    }
+
+    /// Polls until a task has ended, and returns it.
+    pub(crate) async fn ended(&mut self, task: &str) -> Value {
+        let deadline = Instant::now() + GUARD;
+        loop {
+            let state = self.get(task).await;
+            if ["completed", "failed", "cancelled"].iter().any(|it| state["status"] == *it) {
+                return state;
+            }
+            assert!(Instant::now() < deadline, "the task did not end in time: {state}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Polls until a task has this open input request.
+    pub(crate) async fn until_requested(&mut self, task: &str, key: &str) {
+        let reached = async {
+            while self.get(task).await["inputRequests"].get(key).is_none() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(GUARD, reached).await.unwrap_or_else(|_| panic!("{task} did not request {key}"));
     }
 
     /// Polls until a status message of a task contains a text.
