@@ -25,6 +25,7 @@ mod serving;
 mod site;
 mod soak;
 mod views;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ fn run(mut args: Args) -> Result<()> {
         Some("streams") => crash::streams::run(args),
         Some("takeover") => crash::takeover::run(args),
         Some("views") => views::run(args),
+        Some("workers") => workers::run(args),
         other => bail!("unknown command {other:?}; `cargo xtask` lists the commands"),
     }
 }

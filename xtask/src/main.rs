@@ -126,6 +126,12 @@ usage: cargo xtask COMMAND
                  --program PATH             an existing `outlive` program, with `large-server` in the same folder
                  --seed N                   repeats the same moments of `kills`
                  --record                   with a program from before bridging: records its messages for `bytes`
+  workers      durable tools in Python and TypeScript: killed processes, random programs, cost, packages; takes 50 minutes
+                 --short                    fewer runs, one interpreter each, without cost and FastMCP; takes two minutes
+                 --only ROW                 kills, fastmcp, crowd, cost, random, hostile, compared, packages or types (repeatable)
+                 --json                     prints the rows as JSON
+                 --program PATH             an existing `outlive` program, with `line-killer` in the same folder
+                 --seed N                   repeats the same random programs and lines
   program      size and startup cost of the published program
   postgres     a database for manual tests, until Ctrl-C
                  --wheel                    the pinned package, even if the system has PostgreSQL

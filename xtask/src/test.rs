@@ -129,6 +129,11 @@ const STEPS: &[Step] = &[
         run: Run::Testbench(&["hosts", "--short", "--with-tests"]),
     },
     Step {
+        name: "workers",
+        set: Set::All,
+        run: Run::Testbench(&["workers", "--short", "--with-tests"]),
+    },
+    Step {
         name: "crash-sqlite",
         set: Set::All,
         run: Run::Testbench(&["crash", "--seconds", "60", "--with-tests"]),

@@ -30,6 +30,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "streams",
     "takeover",
     "views",
+    "workers",
 ];
 
 /// The option that also builds the tests, as the steps of `cargo xtask test` do.

@@ -2,14 +2,18 @@
 
 import ast
 import io
+import pathlib
 import re
 import sys
 import tokenize
 import unittest
 
 from support import ROOT
+import outlive
 
-FILES = sorted((ROOT / "outlive").glob("*.py"))
+# The package may be installed elsewhere.
+PACKAGE = pathlib.Path(outlive.__file__).parent
+FILES = sorted(PACKAGE.glob("*.py"))
 
 
 def code_lines(text):
@@ -46,9 +50,9 @@ class Package(unittest.TestCase):
             self.assertEqual(long, [], file.name)
 
     def test_package_is_typed_and_has_one_version(self):
-        self.assertTrue((ROOT / "outlive" / "py.typed").exists())
+        self.assertTrue((PACKAGE / "py.typed").exists())
         version = re.search('^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
-        self.assertIn(f'VERSION = "{version}"', (ROOT / "outlive" / "_worker.py").read_text())
+        self.assertIn(f'VERSION = "{version}"', (PACKAGE / "_worker.py").read_text())
 
 
 if __name__ == "__main__":
