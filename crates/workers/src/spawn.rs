@@ -216,7 +216,7 @@ async fn attend(
     let _ = timeout(REST, async { while reading.join_next().await.is_some() {} }).await;
     let reason = cause.unwrap_or_else(|| ending(status));
     let tool_worker = &*settings.name;
-    // Whoever started a process that declares no tools reports that.
+    // The error of a start reports a process that declares no tools.
     let is_expected = !process.is_started() || process.is_retired();
     if !is_expected && !settings.crash_after_each_entry {
         let stderr = process.last_lines.text();

@@ -23,9 +23,8 @@ pub(super) struct Program {
 impl Program {
     /// Creates a program. Its paths start with `key`.
     pub(super) fn new(random: &mut Random, key: &str) -> Self {
-        let mut program = Self::default();
         // The last line is the result.
-        program.lines = 1;
+        let mut program = Self { lines: 1, ..Self::default() };
         (program.operations, program.result) = program.branch(random, key, 0);
         program.steps.sort();
         program.segments.sort();

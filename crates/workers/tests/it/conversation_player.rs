@@ -79,14 +79,14 @@ impl Player {
 
     async fn line(&mut self, line: &Value) {
         if let Some(message) = line.get("S") {
-            self.from_server(message).await;
+            self.expect_server(message).await;
         } else if let Some(message) = line.get("W") {
-            self.from_worker(message).await;
+            self.play_worker(message).await;
         } else if let Some(lists) = line["any"].as_array() {
             let longest = lists.iter().map(|list| list.as_array().unwrap().len()).max().unwrap();
             for index in 0..longest {
                 for message in lists.iter().filter_map(|list| list[index].get("W")) {
-                    self.from_worker(message).await;
+                    self.play_worker(message).await;
                 }
             }
         } else if let Some(text) = line["output"].as_str() {
@@ -115,7 +115,7 @@ impl Player {
     }
 
     /// Writes a line of the tool worker with the server's number. The client checks a last line.
-    async fn from_worker(&mut self, message: &Value) {
+    async fn play_worker(&mut self, message: &Value) {
         let mut line = filled(message);
         // They are sent with the ping, and with the start of the process.
         if line.get("pong").is_some() || line.get("hello").is_some() {
@@ -182,7 +182,7 @@ impl Player {
     }
 
     /// Causes a line of the server, and compares it.
-    async fn from_server(&mut self, expected: &Value) {
+    async fn expect_server(&mut self, expected: &Value) {
         if let Some(count) = expected["stored_segments"].as_u64() {
             self.process().until_stored(count).await;
         } else if expected.get("welcome").is_some() {
@@ -252,7 +252,7 @@ impl Player {
         self.process().write(&json!({"call": number, "dropped": true})).await;
         let number = self.expect_start(&start).await;
         self.runs.insert(1, (number, call));
-        self.from_worker(&input).await;
+        self.play_worker(&input).await;
     }
 
     /// Sends the response to an input request, once.

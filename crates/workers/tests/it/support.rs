@@ -90,10 +90,6 @@ impl Served {
         Self::over(ToolWorker::start(settings, ToolNames::new()).await.unwrap())
     }
 
-    pub(crate) fn over(worker: ToolWorker) -> Self {
-        Self::parking_after(worker, Duration::from_millis(300))
-    }
-
     /// Starts a server with a tool worker that runs.
     pub(crate) fn over(worker: ToolWorker) -> Self {
         Self::with(worker, |engine| {
