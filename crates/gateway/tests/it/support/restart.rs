@@ -61,9 +61,13 @@ impl Restartable {
         gateway
     }
 
-    /// Ends the gateway without any of its code.
+    /// Ends the gateway without any of its code. Its connections are closed when this returns, as
+    /// those of a killed process are.
     pub(crate) fn kill(&mut self) {
-        self.running.take().expect("the gateway runs").runtime.shutdown_background();
+        let Running { runtime, .. } = self.running.take().expect("the gateway runs");
+        // In a thread that may block.
+        let killing = std::thread::spawn(|| runtime.shutdown_timeout(Duration::from_secs(10)));
+        killing.join().expect("the runtime ends");
     }
 
     /// Stops the gateway as the program does.
