@@ -51,11 +51,15 @@ async fn response_of_sixteen_mebibytes_arrives_unchanged() {
 }
 
 #[tokio::test]
-async fn message_beyond_limit_is_skipped_and_later_ones_arrive() {
+async fn response_beyond_limit_is_an_error_and_later_messages_arrive() {
     let place = Place::new();
     let mut gateway = place.start_as(&PipeSpec { max_message_bytes: 1000, ..place.spec() }).await;
     gateway.request(1, "long", json!({"bytes": 5000})).await;
     gateway.request(2, "echo", json!("after")).await;
+    let error = gateway.message().await;
+    assert_eq!(error["id"], 1);
+    let bytes = error["error"]["data"][outlive_jobs::MESSAGE_BYTES].as_u64();
+    assert!(bytes.is_some_and(|bytes| bytes > 5000), "{error}");
     assert_eq!(gateway.message().await["id"], 2);
 }
 

@@ -60,6 +60,7 @@ async fn large_responses_without_gateway_overflow_into_file() {
     for id in 1..=5 {
         gateway.request_retained(id, "long", json!({"bytes": bytes})).await;
     }
+    place.hello_with(|hello| hello.slots.len() == 5).await;
     drop(gateway);
     let are_complete =
         |slots: &[SlotState]| slots.iter().filter(|slot| slot.has_response).count() == 5;
@@ -144,6 +145,7 @@ async fn response_of_process_that_exits_without_gateway_is_delivered() {
     let place = Place::new();
     let gateway = place.start().await;
     gateway.request_retained(1, "respond-and-exit", json!({})).await;
+    place.hello_with(|hello| hello.slots.len() == 1).await;
     drop(gateway);
     place.hello_with(|hello| hello.exit.is_some()).await;
     let mut next = place.find().await;
