@@ -28,7 +28,9 @@ pub(crate) fn view(shared: &Arc<Shared>, key: &ViewKey) -> Arc<View> {
     for member in &config.members {
         let settings = member.settings();
         let own = member.catalogs.get(&catalog_of(&settings, key));
-        view.is_partial |= own.is_none();
+        if own.is_none() {
+            view.missing.push(Arc::clone(&settings.name));
+        }
         // Most upstreams list the same for all clients, so other lists are better than none. Those of
         // other users are not.
         let others = || member.catalogs.largest().filter(|_| !settings.has_user_credentials());

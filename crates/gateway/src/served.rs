@@ -50,7 +50,7 @@ impl ServedCatalog {
         if let Some(found) = get(&view, name) {
             return Lookup::Found(found);
         }
-        if !view.is_partial {
+        if view.missing.is_empty() {
             return Lookup::Unknown;
         }
         let (shared, call, name) = (Arc::clone(&self.shared), Arc::clone(call), name.to_owned());
@@ -98,7 +98,7 @@ impl ServedCatalog {
             return Lookup::Found(CatalogPage::default());
         }
         let view = self.view(call);
-        if !view.is_partial {
+        if view.missing.is_empty() {
             let (items, next) = get(&view, &request);
             return Lookup::Found(CatalogPage::new(items, next));
         }
@@ -192,7 +192,16 @@ impl Catalog for ServedCatalog {
     }
 
     fn resource(&self, call: &Arc<Call>, uri: &str) -> Lookup<ResourceEntry> {
-        self.find(call, uri, |view, uri| view.reader(uri).cloned())
+        let found = self.find(call, uri, |view, uri| view.reader(uri).cloned());
+        let Lookup::Pending(waiting) = found else { return found };
+        let (shared, call, uri) = (Arc::clone(&self.shared), Arc::clone(call), uri.to_owned());
+        Lookup::Pending(Box::pin(async move {
+            let found = waiting.await?;
+            // An upstream that cannot be listed must not hide the resources of another one.
+            let guess =
+                || assemble::view(&shared, &shared.view_key(&call)).listed_reader(&uri).cloned();
+            Ok(found.or_else(guess))
+        }))
     }
 
     fn template(&self, call: &Arc<Call>, uri_template: &str) -> Lookup<TemplateEntry> {

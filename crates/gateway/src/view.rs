@@ -27,8 +27,8 @@ pub(crate) struct ViewKey {
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) generation: u64,
-    /// Whether the lists of an upstream are missing.
-    pub(crate) is_partial: bool,
+    /// Upstreams whose lists are missing.
+    pub(crate) missing: Vec<Arc<str>>,
     pub(crate) tools: Joined<ShownTool>,
     pub(crate) prompts: Joined<PromptEntry>,
     pub(crate) resources: Joined<ShownResource>,
@@ -128,37 +128,57 @@ impl<T> Joined<T> {
     }
 }
 
+impl Reader {
+    /// Returns whether a template of the upstream has the URI.
+    fn fits(&self, uri: &str) -> bool {
+        self.templates.iter().any(|template| template.fits(uri))
+    }
+}
+
 impl View {
-    /// Finds the entry that reads a URI, as clients see it.
+    /// Finds the entry that reads a URI, as clients see it. While lists are missing, a URI without an
+    /// owner may belong to their upstreams.
     pub(crate) fn reader(&self, uri: &str) -> Option<&ResourceEntry> {
         if let Some(listed) = self.resources.get(uri) {
             return Some(&listed.entry);
         }
-        if let Some((name, _)) = split_qualified(uri)
-            && let Some(reader) = self.readers.iter().find(|reader| *reader.upstream == *name)
-        {
-            return Some(&reader.entry);
+        let is_certain = |reader: &&Reader| {
+            let is_named = split_qualified(uri).is_some_and(|(name, _)| *name == *reader.upstream);
+            is_named || self.missing.is_empty() || reader.fits(uri)
+        };
+        self.unlisted_reader(uri).filter(is_certain).map(|reader| &reader.entry)
+    }
+
+    /// Finds the entry that reads a URI as [`View::reader`] does, among the upstreams that are listed.
+    pub(crate) fn listed_reader(&self, uri: &str) -> Option<&ResourceEntry> {
+        match self.resources.get(uri) {
+            Some(listed) => Some(&listed.entry),
+            None => self.unlisted_reader(uri).map(|reader| &reader.entry),
         }
-        self.unlisted(uri).map(|reader| &reader.entry)
+    }
+
+    /// Finds the upstream of a URI that no list has, as clients see it.
+    fn unlisted_reader(&self, uri: &str) -> Option<&Reader> {
+        let Some((name, _)) = split_qualified(uri) else { return self.unlisted(uri) };
+        let named = self.readers.iter().find(|reader| *reader.upstream == *name);
+        // Another upstream must not get the URI while the named one is not listed.
+        let is_missing = self.missing.iter().any(|missing| **missing == *name);
+        named.or_else(|| self.unlisted(uri).filter(|_| !is_missing))
     }
 
     /// Returns the name of the upstream that a URI identifies, as clients see it.
     pub(crate) fn upstream_of(&self, uri: &str) -> Option<&str> {
-        let reader = match (self.resources.get(uri), split_qualified(uri)) {
-            (Some(listed), _) => self.readers.get(listed.reader),
-            (None, Some((name, _))) => {
-                let named = self.readers.iter().find(|reader| *reader.upstream == *name);
-                named.or_else(|| self.unlisted(uri))
-            }
-            (None, None) => self.unlisted(uri),
+        let reader = match self.resources.get(uri) {
+            Some(listed) => self.readers.get(listed.reader),
+            None => self.unlisted_reader(uri),
         };
         reader.map(|reader| &*reader.upstream)
     }
 
     /// Finds the upstream of a URI that no list has.
     fn unlisted(&self, uri: &str) -> Option<&Reader> {
-        let fits = |reader: &&Reader| reader.templates.iter().any(|template| template.fits(uri));
-        match (self.readers.iter().find(fits), self.readers.as_slice()) {
+        let fitting = self.readers.iter().find(|reader| reader.fits(uri));
+        match (fitting, self.readers.as_slice()) {
             (Some(reader), _) => Some(reader),
             (None, [only]) => Some(only),
             _ => None,

@@ -5,6 +5,7 @@ use outlive::{
     server::{Args, Prompt, Resource, ResourceTemplate, Server},
     wire::ResourceContents,
 };
+use outlive_gateway::Upstream;
 use serde_json::json;
 
 use crate::support::{HttpUpstream, Served, VERSIONS};
@@ -72,6 +73,37 @@ async fn contents_have_the_uri_that_clients_see() {
         let ResourceContents::Text(contents) = &read.contents[0] else { panic!("no text") };
         assert_eq!(contents.uri, uri);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uri_of_an_upstream_that_is_not_listed_yet_waits_for_it() {
+    let (a, b) = (HttpUpstream::serve(server("a")).await, HttpUpstream::serve(server("b")).await);
+    // Several times, because either upstream may be listed first.
+    for _ in 0..10 {
+        let served = Served::new([a.settings("first"), b.settings("second")]);
+        let client = served.client(Version::V2025_06_18).await;
+        client.read_resource("a://y").await.unwrap();
+        for uri in ["second+shared://x", "b://y"] {
+            let read = client.read_resource(uri).await.unwrap();
+            assert_eq!(json!(read.contents)[0]["uri"], uri);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unlisted_uri_of_the_only_reachable_upstream_is_read() {
+    let anything = ResourceTemplate::new("any://{+path}", "any", || async { "x".to_owned() });
+    let own = Resource::new("any://listed", "listed", || async { "listed".to_owned() });
+    let server =
+        Server::builder("up", "1").resource(own).resource_template(anything).build().unwrap();
+    let upstream = HttpUpstream::serve(server).await;
+    let down = Upstream::url("down", "http://127.0.0.1:9/mcp");
+    let served = Served::new([upstream.settings("up"), down]);
+    let client = served.client(Version::V2025_06_18).await;
+    let read = client.read_resource("any://other/path").await.unwrap();
+    assert_eq!(json!(read.contents)[0]["text"], "x");
+    let unknown = client.read_resource("nothing://here").await.unwrap_err();
+    assert!(unknown.server_error().is_some(), "{unknown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
