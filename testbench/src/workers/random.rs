@@ -46,7 +46,7 @@ fn row(bench: &Bench, language: Language) -> Result<Row> {
     let before = [killer.display().to_string(), recorded.display().to_string()];
     site.configure(&language.section(&site.executions(), &before, MORE))?;
     let server = site.start(0)?;
-    let (programs, thorough) = bench.choose((2_000, 50), (40, 2));
+    let (programs, thorough) = bench.choose((2_000, 50), (40, 3));
     let cases = cases(bench.seed, programs, thorough);
     let wrong = play(&server, &cases)?;
     let executed = count(&site.executions())?;
