@@ -29,9 +29,11 @@ def is_first(key: str) -> bool:
 
 
 async def execute(key: str, number: int) -> int:
+    # Before the line, because the process is killed as soon as the line is there.
+    is_killed = number == 5 and is_first(key)
     with open(EXECUTIONS, "a") as executions:
         executions.write(f"{key} {number} {os.getpid()} {time.time_ns() // 1_000_000}\n")
-    if number == 5 and is_first(key):
+    if is_killed:
         await asyncio.sleep(3600)
     return number
 

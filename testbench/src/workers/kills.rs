@@ -134,9 +134,9 @@ fn one(site: &Site, servers: &mut Vec<Server>, victim: Victim, key: &str) -> Res
     let since = kill(site, servers, victim, fifth.pid)?;
     let texts = task::texts(&servers[0].caller(), &id)?;
     let executions = executions(&site.executions(), key)?;
-    let next = executions.iter().find(|execution| execution.at >= since);
+    let next = executions.iter().skip_while(|execution| execution.step != 5).nth(1);
     let next = next.context("no step was executed after the kill")?;
-    let continued = u64::try_from(next.at - since)?;
+    let continued = u64::try_from(next.at.saturating_sub(since))?;
     Ok(Outcome {
         executions: executions.len(),
         continued: Duration::from_millis(continued),
@@ -190,7 +190,9 @@ pub(super) fn until_step(
 /// Returns the executions of a task, in order.
 pub(super) fn executions(file: &Path, key: &str) -> Result<Vec<Execution>> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    let of_task = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+    // A line may be incomplete while it is written.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let of_task = whole.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
     of_task.map(|line| execution(line).with_context(|| format!("invalid line `{line}`"))).collect()
 }
 

@@ -30,8 +30,10 @@ def is_first(key: str) -> bool:
 
 
 async def execute(key: str, number: int) -> int:
+    # Before the line, because the process is killed as soon as the line is there.
+    is_killed = number == 5 and is_first(key)
     record(f"{key} {number} {os.getpid()} {time.time_ns() // 1_000_000}")
-    if number == 5 and is_first(key):
+    if is_killed:
         await asyncio.sleep(3600)
     return number
 
