@@ -22,7 +22,8 @@ pub(super) async fn relay(
 ) -> Result<RelayedResult> {
     let mut record = Record::start(cx, reached, request);
     let result = rounds::run(cx, reached, request, &record.times).await.and_then(|result| {
-        let result = uris::shown(reached, cx.call(), result);
+        let read = request.uri.map(|shown| (request.name, shown));
+        let result = uris::shown(reached, cx.call(), read, result);
         RelayedResult::new(result).map_err(|error| failure::invalid(reached, &error.to_string()))
     });
     record.end(&result);

@@ -31,24 +31,62 @@ pub(crate) fn own<'a>(upstream: &str, shown: &'a str) -> &'a str {
     }
 }
 
+/// The URI that a client reads: the upstream's own form, and the form that the client sent.
+pub(super) type ReadUri<'a> = (&'a str, &'a str);
+
+/// Forms in which clients see the URIs of an upstream.
+struct Forms<'a> {
+    upstream: &'a str,
+    /// `None` if every URI identifies its upstream.
+    view: Option<&'a View>,
+    read: Option<ReadUri<'a>>,
+}
+
+impl Forms<'_> {
+    /// Returns the form of a URI. The URI that the client reads keeps its form, whatever other
+    /// upstreams list meanwhile.
+    fn of(&self, uri: &str) -> String {
+        match (self.read, self.view) {
+            (Some((own, shown)), _) if own == uri => shown.to_owned(),
+            (_, Some(view)) => view.shown_uri(self.upstream, uri).into_owned(),
+            (_, None) => uri.to_owned(),
+        }
+    }
+
+    /// Returns the form of the URI of a tool's view, if it is another one.
+    fn of_ui(&self, uri: &str) -> Option<String> {
+        self.view?.changed_ui_uri(self.upstream, uri)
+    }
+}
+
 /// Returns a result whose URIs identify their upstream. Results without a URI, and those of the only
 /// upstream with resources, are returned unchanged and are not parsed.
-pub(super) fn shown(reached: &Reached, call: &Call, result: Bytes) -> Bytes {
+pub(super) fn shown(
+    reached: &Reached,
+    call: &Call,
+    read: Option<ReadUri<'_>>,
+    result: Bytes,
+) -> Bytes {
     if !has_uri(&result) {
         return result;
     }
-    let key = reached.shared.view_key(call);
-    let Some(view) = reached.shared.known_view(&key).filter(|view| !view.keeps_uris()) else {
+    let view = reached.shared.known_view(&reached.shared.view_key(call));
+    let view = view.filter(|view| !view.keeps_uris());
+    let read = read.filter(|(own, shown)| view.is_some() || own != shown);
+    if view.is_none() && read.is_none() {
         return result;
-    };
-    rewritten(&reached.name(), &view, &result).map_or(result, Bytes::from)
+    }
+    let upstream = reached.name();
+    let forms = Forms { upstream: &upstream, view: view.as_deref(), read };
+    rewritten(&forms, &result).map_or(result, Bytes::from)
 }
 
 /// Replaces the URIs of one content block, as [`shown`] does in a result.
 pub(super) fn show_block(reached: &Reached, call: &Call, block: &mut Value) {
     let view = reached.shared.known_view(&reached.shared.view_key(call));
     if let Some(view) = view.filter(|view| !view.keeps_uris()) {
-        change(&reached.name(), &view, block, 0);
+        let upstream = reached.name();
+        change(&Forms { upstream: &upstream, view: Some(&view), read: None }, block, 0);
     }
 }
 
@@ -86,7 +124,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 /// Returns the text of a result with other URIs, or `None` if none changes. Members without content
 /// are copied as they are: structured content keeps the order of its members and its numbers.
-fn rewritten(upstream: &str, view: &View, result: &[u8]) -> Option<Vec<u8>> {
+fn rewritten(forms: &Forms<'_>, result: &[u8]) -> Option<Vec<u8>> {
     let members: Members<'_> = serde_json::from_slice(result).ok()?;
     let mut out = String::with_capacity(result.len() + 256);
     let mut is_changed = false;
@@ -99,8 +137,8 @@ fn rewritten(upstream: &str, view: &View, result: &[u8]) -> Option<Vec<u8>> {
             parsed = serde_json::from_str(value.get()).ok();
         }
         let has_changed = parsed.as_mut().is_some_and(|parsed| match name.as_str() {
-            META => change_meta(upstream, view, parsed),
-            _ => change(upstream, view, parsed, 0),
+            META => change_meta(forms, parsed),
+            _ => change(forms, parsed, 0),
         });
         match has_changed {
             true => {
@@ -115,31 +153,30 @@ fn rewritten(upstream: &str, view: &View, result: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Replaces the URI of a tool's view in `_meta`. Returns whether there was one to replace.
-fn change_meta(upstream: &str, view: &View, meta: &mut Value) -> bool {
-    let shown = |uri: &str| view.changed_ui_uri(upstream, uri);
-    meta.as_object_mut().is_some_and(|meta| change_ui_uri(meta, shown))
+fn change_meta(forms: &Forms<'_>, meta: &mut Value) -> bool {
+    meta.as_object_mut().is_some_and(|meta| change_ui_uri(meta, |uri| forms.of_ui(uri)))
 }
 
 /// Replaces the URIs of resources in content blocks. Returns whether there was one to replace.
-fn change(upstream: &str, view: &View, value: &mut Value, depth: usize) -> bool {
+fn change(forms: &Forms<'_>, value: &mut Value, depth: usize) -> bool {
     match value {
         Value::Array(items) if depth <= MAX_DEPTH => {
-            let changes = items.iter_mut().map(|item| change(upstream, view, item, depth + 1));
+            let changes = items.iter_mut().map(|item| change(forms, item, depth + 1));
             changes.fold(false, |any, changed| any | changed)
         }
         Value::Object(members) if depth <= MAX_DEPTH => {
             let mut is_changed = false;
             if let Some(Value::String(uri)) = members.get_mut("uri") {
-                let shown = view.shown_uri(upstream, uri).into_owned();
+                let shown = forms.of(uri);
                 is_changed = shown != *uri;
                 *uri = shown;
             }
             if let Some(meta) = members.get_mut(META) {
-                is_changed |= change_meta(upstream, view, meta);
+                is_changed |= change_meta(forms, meta);
             }
             for name in ["content", "resource"] {
                 if let Some(inner) = members.get_mut(name) {
-                    is_changed |= change(upstream, view, inner, depth + 1);
+                    is_changed |= change(forms, inner, depth + 1);
                 }
             }
             is_changed
@@ -164,7 +201,9 @@ mod tests {
         let text = br#"{"structuredContent":{"z":1,"uri":"x:1","a":1.50},"content":[
             {"type":"resource_link","uri":"x:1","name":"n"},
             {"type":"resource","resource":{"uri":"x:2","text":"t"}},{"type":"text","text":"uri"}]}"#;
-        let changed = rewritten("files", &View::default(), text).unwrap();
+        let view = View::default();
+        let forms = Forms { upstream: "files", view: Some(&view), read: None };
+        let changed = rewritten(&forms, text).unwrap();
         let changed = String::from_utf8(changed).unwrap();
         assert!(changed.starts_with(r#"{"structuredContent":{"z":1,"uri":"x:1","a":1.50},"#));
         assert!(
@@ -172,6 +211,19 @@ mod tests {
         );
         assert!(has_uri(text) && !has_uri(br#"{"content":[{"type":"text","text":"a uri"}]}"#));
         let plain = br#"{"content":[{"type":"text","text":"no \"uri\""}]}"#;
-        assert!(rewritten("files", &View::default(), plain).is_none());
+        assert!(rewritten(&forms, plain).is_none());
+    }
+
+    #[test]
+    fn uri_that_a_client_reads_keeps_the_form_of_the_client() {
+        let text = br#"{"contents":[{"uri":"x:1","text":"t"},{"uri":"x:2","text":"t"}]}"#;
+        let read = Some(("x:1", "files+x:1"));
+        let forms = Forms { upstream: "files", view: None, read };
+        let changed = String::from_utf8(rewritten(&forms, text).unwrap()).unwrap();
+        assert!(changed.contains(r#""uri":"files+x:1""#) && changed.contains(r#""uri":"x:2""#));
+        let view = View::default();
+        let forms = Forms { view: Some(&view), read: Some(("x:1", "x:1")), ..forms };
+        let changed = String::from_utf8(rewritten(&forms, text).unwrap()).unwrap();
+        assert!(changed.contains(r#""uri":"x:1""#) && changed.contains(r#""uri":"files+x:2""#));
     }
 }
