@@ -2,13 +2,18 @@
 
 use super::line::from_server::MAX_LINE;
 
-/// Bytes of a longer line that are retained, to name its message.
+/// Bytes at the start of a longer line that are retained, to name its message.
 const HEAD: usize = 1 << 10;
+
+/// Bytes at its end that are retained, because the nonce may be the last member.
+const TAIL: usize = 256;
 
 /// Splits bytes into lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     line: Vec<u8>,
+    /// The end of a line that is too long.
+    tail: Vec<u8>,
     is_too_long: bool,
 }
 
@@ -16,7 +21,7 @@ pub(crate) struct Lines {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadLine<'a> {
     Line(&'a [u8]),
-    /// The start of a line above the limit.
+    /// The start and the end of a line above the limit.
     TooLong(&'a [u8]),
 }
 
@@ -48,19 +53,30 @@ impl Lines {
 
     fn add(&mut self, part: &[u8]) {
         if self.is_too_long {
-            return;
+            return self.add_to_tail(part);
         }
         self.line.extend_from_slice(part);
         if self.line.len() > MAX_LINE {
             self.is_too_long = true;
+            self.tail = self.line.split_off(self.line.len() - TAIL);
             self.line.truncate(HEAD);
             self.line.shrink_to_fit();
         }
     }
 
+    fn add_to_tail(&mut self, part: &[u8]) {
+        let last = &part[part.len().saturating_sub(TAIL)..];
+        let excess = (self.tail.len() + last.len()).saturating_sub(TAIL);
+        self.tail.drain(..excess);
+        self.tail.extend_from_slice(last);
+    }
+
     fn finish(&mut self, each: &mut impl FnMut(ReadLine<'_>)) {
         match std::mem::take(&mut self.is_too_long) {
-            true => each(ReadLine::TooLong(&self.line)),
+            true => {
+                self.line.append(&mut self.tail);
+                each(ReadLine::TooLong(&self.line));
+            }
             false => each(ReadLine::Line(&self.line)),
         }
         self.line.clear();
@@ -69,7 +85,8 @@ impl Lines {
     }
 }
 
-/// Returns the call of a line above the limit, and the name of its message. Returns `None` for output.
+/// Returns the call of a line above the limit, and the name of its message. `head` is the start and the
+/// end of the line. Returns `None` for output.
 pub(crate) fn sender_of(head: &[u8], nonce: &str) -> Option<(u64, &'static str)> {
     const NAMES: [&str; 8] =
         ["done", "emit", "return", "result", "input", "failed", "error", "status_message"];
@@ -83,7 +100,7 @@ pub(crate) fn sender_of(head: &[u8], nonce: &str) -> Option<(u64, &'static str)>
 
 #[cfg(test)]
 mod tests {
-    use super::{HEAD, Lines, MAX_LINE, ReadLine, sender_of};
+    use super::{HEAD, Lines, MAX_LINE, ReadLine, TAIL, sender_of};
 
     fn split(chunks: &[&[u8]]) -> Vec<(usize, bool)> {
         let mut lines = Lines::default();
@@ -115,10 +132,27 @@ mod tests {
     fn line_above_limit_is_reported_with_its_start() {
         let long = vec![b'x'; MAX_LINE + 1];
         assert_eq!(split(&[&long[..MAX_LINE], b"\nb\n"]), [(MAX_LINE, true), (1, true)]);
-        assert_eq!(split(&[&long, b"yyy", b"\nb\n"]), [(HEAD, false), (1, true)]);
+        let kept = HEAD + TAIL;
+        assert_eq!(split(&[&long, b"yyy", b"\nb\n"]), [(kept, false), (1, true)]);
         let one_chunk: Vec<u8> = long.iter().copied().chain(*b"\nb\n").collect();
-        assert_eq!(split(&[&one_chunk]), [(HEAD, false), (1, true)]);
-        assert_eq!(split(&[&long]), [(HEAD, false)]);
+        assert_eq!(split(&[&one_chunk]), [(kept, false), (1, true)]);
+        assert_eq!(split(&[&long]), [(kept, false)]);
+    }
+
+    #[test]
+    fn long_line_keeps_its_end_for_any_chunks() {
+        let text = format!("{{{}\"nonce\":\"7c1e\"}}", "x".repeat(MAX_LINE));
+        for size in [1 << 16, 100_003, MAX_LINE, 2 * MAX_LINE] {
+            let mut lines = Lines::default();
+            let mut ends = Vec::new();
+            for chunk in format!("{text}\n").as_bytes().chunks(size) {
+                lines.push(chunk, |line| {
+                    let ReadLine::TooLong(line) = line else { panic!("the line is too long") };
+                    ends.push(line.ends_with(br#""nonce":"7c1e"}"#));
+                });
+            }
+            assert_eq!(ends, [true], "{size}");
+        }
     }
 
     #[test]
