@@ -23,7 +23,7 @@ const MAX_DIGESTS: usize = 16;
 /// is pinned again.
 const MAX_OWNERS: usize = 1_024;
 
-/// Changed tools from which those that are no longer listed are forgotten.
+/// Maximum number of changed tools. Above it, `compare` removes those that the upstream does not list.
 const MAX_CHANGED: usize = 2_000;
 
 /// The pins of one upstream.

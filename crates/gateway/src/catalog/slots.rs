@@ -159,7 +159,7 @@ impl Catalogs {
         Settled { is_changed, is_stale }
     }
 
-    /// Returns the catalogs whose lists are no longer fresh, and forgets that.
+    /// Takes the keys of the catalogs whose lists have expired.
     pub(crate) fn take_expired(&self, now: Instant) -> Vec<CatalogKey> {
         let mut slots = self.lock();
         let expired = slots.by_key.iter_mut().filter_map(|(key, slot)| {

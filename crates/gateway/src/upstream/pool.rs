@@ -233,7 +233,7 @@ impl Pool {
         let is_broken = error.is_some();
         let Some(supervised) = connection.supervised() else {
             self.state.lost(&exit_text(status), error);
-            // A process whose output is no longer read must end.
+            // The gateway does not read the output of this process, so the process must end.
             return self.close_later(Arc::clone(connection));
         };
         let state = supervised.state();

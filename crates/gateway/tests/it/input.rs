@@ -325,7 +325,7 @@ async fn roots_outside_of_a_call_are_the_latest_of_the_client() {
         noted == ["0 roots", "roots changed", "1 roots"]
     })
     .await;
-    // Equal roots are no change.
+    // The gateway sends no notification if the client repeats its roots.
     client.call_tool("raw__roots", json!({})).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(lines(&notes).iter().filter(|line| *line == "roots changed").count(), 1);

@@ -134,7 +134,7 @@ impl PipeSender {
         self.send_line(&[Frame::new(Kind::Cancel, id).body(message)], &[]);
     }
 
-    /// Closes the slot of a request whose response is no longer needed.
+    /// Closes the slot of a request. The gateway needs no response to it.
     pub fn done(&self, id: u64) {
         self.send(&Frame::new(Kind::Done, id));
     }

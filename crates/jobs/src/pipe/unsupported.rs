@@ -205,7 +205,7 @@ impl PipeSender {
         match self.0 {}
     }
 
-    /// Closes the slot of a request whose response is no longer needed.
+    /// Closes the slot of a request. The gateway needs no response to it.
     pub fn done(&self, _id: u64) {
         match self.0 {}
     }

@@ -44,7 +44,7 @@ pub(super) enum Kind {
     Carry = 9,
     /// Cancels a request. The body goes to the process.
     Cancel = 10,
-    /// The response is no longer needed.
+    /// Closes the slot of a request whose response the gateway does not need.
     Done = 11,
     /// Ends the process. With a number, even if others use it.
     End = 12,
