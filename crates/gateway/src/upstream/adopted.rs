@@ -7,19 +7,38 @@ use std::{
     time::Instant,
 };
 
-use super::{connection::Connection, lease::InUse};
+use tokio::sync::OwnedMutexGuard;
+
+use super::{connection::Connection, key::ConnectionKey, lease::InUse};
+
+/// The right to connect to a process of an earlier gateway.
+pub(super) type Attaching = OwnedMutexGuard<()>;
 
 /// Connections that are not the one of their key.
 #[derive(Debug, Default)]
 pub(super) struct Adopted {
     connections: Mutex<Vec<Arc<Connection>>>,
-    /// Held while one is opened, so that calls of the same process share it.
-    pub(super) opening: tokio::sync::Mutex<()>,
+    /// Held while a connection to a process of an earlier gateway is opened, so that all calls of that
+    /// process share it.
+    attaching: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Adopted {
+    /// Waits until no other connection to a process of an earlier gateway is being opened.
+    pub(super) fn attaching(&self) -> impl Future<Output = Attaching> + use<> {
+        Arc::clone(&self.attaching).lock_owned()
+    }
+
     pub(super) fn find(&self, is_wanted: impl Fn(&&Arc<Connection>) -> bool) -> Option<InUse> {
         self.lock().iter().find(is_wanted).map(InUse::new)
+    }
+
+    /// Takes the connection of a key that new calls can use.
+    pub(super) fn take(&self, key: &ConnectionKey) -> Option<Arc<Connection>> {
+        let is_wanted = |adopted: &mut Arc<Connection>| {
+            adopted.key == *key && adopted.is_open() && adopted.serves_new_calls()
+        };
+        self.lock().extract_if(.., is_wanted).next()
     }
 
     pub(super) fn add(&self, connection: &Arc<Connection>) {

@@ -171,6 +171,11 @@ impl Connection {
         self.supervised.as_ref()
     }
 
+    /// Returns whether new calls can use the connection.
+    pub(super) fn serves_new_calls(&self) -> bool {
+        self.supervised.as_ref().is_none_or(|supervised| supervised.serves_new_calls())
+    }
+
     /// Returns the instructions of the upstream for models.
     pub(crate) fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()

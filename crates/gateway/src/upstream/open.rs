@@ -13,6 +13,7 @@ use outlive::{
 };
 
 use super::{
+    adopted::Attaching,
     connection::{Connection, Server},
     environment::environment,
     key::{Alive, ConnectionKey},
@@ -38,12 +39,12 @@ const ENVELOPE: usize = 64 << 10;
 /// A client that is connected, and its process if that survives the gateway.
 type Connected = (Client, Option<Arc<Supervised>>);
 
-/// Opens an upstream connection.
+/// Opens an upstream connection. Releases `attaching` before it starts a process.
 pub(super) async fn open(
     state: &Arc<UpstreamState>,
     key: ConnectionKey,
-    alive: Alive,
-    place: Option<ProcessPlace>,
+    (alive, place): (Alive, Option<ProcessPlace>),
+    attaching: &mut Option<Attaching>,
 ) -> Result<(Connection, RoutedInputs), Problem> {
     let settings = state.settings();
     let (inputs, routed) = relay::input_channel(MAX_ROUTED);
@@ -57,12 +58,12 @@ pub(super) async fn open(
         tokens.check().await.map_err(|error| state.problem_of(&error))?;
     }
     let builder = builder(state, &settings, &key, source)?.input_channel(inputs);
-    let supervisor = state.supervisor.as_ref().filter(|_| settings.is_command());
-    let connecting = match supervisor {
+    let connecting = match state.process_supervisor() {
         Some(supervisor) => {
             let label = PipeLabel::new(&settings.name, &key);
             let start = Start::new(state, supervisor, &settings, label);
-            tokio::time::timeout(settings.start_timeout, Box::pin(supervised(start, builder))).await
+            let connected = Box::pin(supervised(start, builder, attaching));
+            tokio::time::timeout(settings.start_timeout, connected).await
         }
         None => {
             let target = target(state, &settings)?;
@@ -108,8 +109,12 @@ async fn connect(builder: ClientBuilder, target: Target) -> Result<Connected, Er
     Ok((builder.connect(target).await?, None))
 }
 
-async fn supervised(start: Start, builder: ClientBuilder) -> Result<Connected, Error> {
-    let (client, supervised) = start.connect(builder).await?;
+async fn supervised(
+    start: Start,
+    builder: ClientBuilder,
+    attaching: &mut Option<Attaching>,
+) -> Result<Connected, Error> {
+    let (client, supervised) = start.connect(builder, attaching).await?;
     Ok((client, Some(supervised)))
 }
 

@@ -9,6 +9,7 @@ use outlive::client::{Client, ClientBuilder, Error, Target};
 use outlive_jobs::Pipe;
 
 use super::{
+    adopted::Attaching,
     environment::environment,
     state::UpstreamState,
     supervised::{OnStderr, Supervised},
@@ -56,6 +57,8 @@ pub(super) struct Start {
     supervisor: Arc<Supervisor>,
     settings: Arc<Upstream>,
     label: PipeLabel,
+    /// Fingerprint of the settings.
+    print: String,
 }
 
 impl Start {
@@ -70,20 +73,24 @@ impl Start {
             supervisor: Arc::clone(supervisor),
             settings: Arc::clone(settings),
             label,
+            print: fingerprint(settings, &environment(settings)),
         }
     }
 
-    /// Connects to a process of an earlier gateway that has the same settings, or starts one.
+    /// Connects to a process of an earlier gateway that has the same settings, or releases
+    /// `attaching` and starts one.
     pub(super) async fn connect(
         self,
         builder: ClientBuilder,
+        attaching: &mut Option<Attaching>,
     ) -> Result<(Client, Arc<Supervised>), Error> {
-        let print = fingerprint(&self.settings, &environment(&self.settings));
-        if let Some(pipe) = self.supervisor.survivor(&self.label, &print).await
+        if let Some(pipe) = self.supervisor.survivor(&self.label, &self.print).await
             && let Some(Ok(connected)) = self.reuse(builder.clone(), pipe).await
         {
             return Ok(connected);
         }
+        *attaching = None;
+        let print = self.print.clone();
         let connecting = Connecting { current: Current::default() };
         let client = builder
             .first_request_id(first_request_id())
@@ -104,8 +111,10 @@ impl Start {
         builder: ClientBuilder,
         pipe: Pipe,
     ) -> Option<Result<(Client, Arc<Supervised>), Error>> {
-        let PipeGreeting { handshake, .. } = PipeGreeting::of(&pipe)?;
-        let (supervised, opened) = Supervised::open(pipe, on_stderr(&self.state));
+        let PipeGreeting { handshake, fingerprint } = PipeGreeting::of(&pipe)?;
+        let has_same_settings = fingerprint == self.print;
+        let (supervised, opened) =
+            Supervised::open(pipe, has_same_settings, on_stderr(&self.state));
         let builder = builder.restore(handshake).first_request_id(first_request_id());
         let client = builder.connect(Target::Open(opened)).await;
         Some(client.map(|client| (client, supervised)))
@@ -118,8 +127,8 @@ impl Start {
             async move {
                 let variables = environment(&start.settings);
                 let pipe = start.supervisor.start(&start.label, &start.settings, &variables).await;
-                let (supervised, opened) =
-                    Supervised::open(pipe.map_err(io::Error::other)?, on_stderr(&start.state));
+                let pipe = pipe.map_err(io::Error::other)?;
+                let (supervised, opened) = Supervised::open(pipe, true, on_stderr(&start.state));
                 current.replace(supervised);
                 Ok(opened)
             }

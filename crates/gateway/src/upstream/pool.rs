@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     process::ExitStatus,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -26,8 +29,11 @@ use super::{
 };
 use crate::status::Problem;
 
-/// Interval in which a connection that drains is checked for its last call.
+/// Interval in which a connection of a drained pool is checked for its last call.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A connection for a slot, and its input requests unless a resumed call uses it already.
+type Made = (Arc<Connection>, Option<RoutedInputs>);
 
 /// Outcome of opening a connection.
 type Opened = Result<Arc<Connection>, Problem>;
@@ -37,6 +43,8 @@ type Opened = Result<Arc<Connection>, Problem>;
 pub(super) struct Pool {
     state: Arc<UpstreamState>,
     slots: Mutex<Slots>,
+    /// Whether new settings replaced this pool, so that its connections close after their calls.
+    is_drained: AtomicBool,
     /// Connections to processes of earlier gateways, for their calls alone.
     pub(super) adopted: Adopted,
     /// Connections that are being closed.
@@ -49,6 +57,16 @@ type Slots = HashMap<ConnectionKey, Slot>;
 enum Slot {
     Opening(Opening),
     Open(Arc<Connection>),
+}
+
+impl Slot {
+    /// Returns the connection, if it is open.
+    fn connection(self) -> Option<Arc<Connection>> {
+        match self {
+            Self::Open(connection) => Some(connection),
+            Self::Opening(_) => None,
+        }
+    }
 }
 
 /// A connection that is being opened.
@@ -92,9 +110,13 @@ impl Waiting {
 
 impl Pool {
     pub(super) fn new(state: &Arc<UpstreamState>) -> Arc<Self> {
-        let state = Arc::clone(state);
-        let (slots, closing) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { state, slots, adopted: Adopted::default(), closing })
+        Arc::new(Self {
+            state: Arc::clone(state),
+            slots: Mutex::default(),
+            is_drained: AtomicBool::new(false),
+            adopted: Adopted::default(),
+            closing: Mutex::default(),
+        })
     }
 
     /// Returns the connection of a key, or starts to open one.
@@ -123,10 +145,8 @@ impl Pool {
         let (sender, done) = watch::channel(None);
         let (pool, task_key, alive) = (Arc::downgrade(self), key.clone(), alive.clone());
         let task = tokio::spawn(async move {
-            let Some(state) = pool.upgrade().map(|pool| Arc::clone(&pool.state)) else { return };
-            let opened = open(&state, task_key.clone(), alive, place).await;
-            if let Some(pool) = pool.upgrade() {
-                let _ = sender.send(Some(pool.settle(&task_key, opened)));
+            if let Some(opened) = fill_slot(&pool, &task_key, alive, place).await {
+                let _ = sender.send(Some(opened));
             }
         });
         slots.insert(key.clone(), Slot::Opening(Opening { done: done.clone(), task: Some(task) }));
@@ -136,13 +156,9 @@ impl Pool {
     }
 
     /// Replaces an opening slot by its outcome.
-    fn settle(
-        self: &Arc<Self>,
-        key: &ConnectionKey,
-        opened: Result<(Connection, RoutedInputs), Problem>,
-    ) -> Opened {
-        let (opened, routed) = match opened {
-            Ok((connection, routed)) => (Ok(Arc::new(connection)), Some(routed)),
+    fn settle(self: &Arc<Self>, key: &ConnectionKey, made: Result<Made, Problem>) -> Opened {
+        let (opened, routed) = match made {
+            Ok((connection, routed)) => (Ok(connection), routed),
             Err(problem) => (Err(problem), None),
         };
         let mut slots = self.lock();
@@ -157,16 +173,13 @@ impl Pool {
         }
         match &opened {
             Ok(connection) => {
-                let pool = Arc::downgrade(self);
-                let on_closed = move |connection: &Arc<Connection>, status| {
-                    if let Some(pool) = pool.upgrade() {
-                        pool.lost(connection, status);
-                    }
-                };
-                if let Some(routed) = routed {
-                    start_watching(&self.state, connection, routed, on_closed);
+                match routed {
+                    Some(routed) => self.watch(connection, routed),
+                    None => self.state.recovered(),
                 }
-                self.state.opened(connection);
+                if self.is_drained.load(Ordering::Acquire) {
+                    self.close_after_calls(Arc::clone(connection));
+                }
             }
             Err(problem) => self.state.failed_for(key.principal(), problem.clone()),
         }
@@ -174,20 +187,14 @@ impl Pool {
     }
 
     /// Starts to watch a connection that was opened.
-    pub(super) fn watch(
-        self: &Arc<Self>,
-        connection: &Arc<Connection>,
-        routed: Option<RoutedInputs>,
-    ) {
+    pub(super) fn watch(self: &Arc<Self>, connection: &Arc<Connection>, routed: RoutedInputs) {
         let pool = Arc::downgrade(self);
         let on_closed = move |connection: &Arc<Connection>, status| {
             if let Some(pool) = pool.upgrade() {
                 pool.lost(connection, status);
             }
         };
-        if let Some(routed) = routed {
-            start_watching(&self.state, connection, routed, on_closed);
-        }
+        start_watching(&self.state, connection, routed, on_closed);
         self.state.opened(connection);
     }
 
@@ -219,11 +226,7 @@ impl Pool {
         connection.retire();
         let removed = {
             let mut slots = self.lock();
-            let is_same = matches!(
-                slots.get(&connection.key),
-                Some(Slot::Open(open)) if Arc::ptr_eq(open, connection)
-            );
-            is_same.then(|| slots.remove(&connection.key))
+            is_in_slot(&slots, connection).then(|| slots.remove(&connection.key))
         };
         let was_adopted = self.adopted.remove(connection);
         if removed.is_none() && !was_adopted {
@@ -277,9 +280,17 @@ impl Pool {
         idle.map(|connection| self.close_later(connection)).is_some()
     }
 
-    /// Ends all connections: those without calls at once, the others after their last call.
-    pub(super) fn drain(&self) {
-        for connection in self.take_all() {
+    /// Ends all connections: those without calls at once, the others after their last call. One that
+    /// is being opened is for calls that wait for it, and ends after them.
+    pub(super) fn drain(self: &Arc<Self>) {
+        let open: Vec<_> = {
+            let mut slots = self.lock();
+            self.is_drained.store(true, Ordering::Release);
+            let open = slots.extract_if(|_, slot| matches!(slot, Slot::Open(_)));
+            open.filter_map(|(_, slot)| slot.connection()).collect()
+        };
+        for connection in open.into_iter().chain(self.adopted.take_all()) {
+            connection.retire();
             let drained = async move {
                 while connection.calls() > 0 {
                     tokio::time::sleep(DRAIN_INTERVAL).await;
@@ -290,11 +301,41 @@ impl Pool {
         }
     }
 
-    /// Returns whether connections are being closed.
-    pub(super) fn is_closing(&self) -> bool {
+    /// Closes a connection that was opened for the last calls of a drained pool.
+    fn close_after_calls(self: &Arc<Self>, connection: Arc<Connection>) {
+        let pool = Arc::downgrade(self);
+        self.closing().spawn(async move {
+            // The calls that wait for it have not found it yet.
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+            while !pool.upgrade().is_none_or(|pool| pool.take_if_unused(&connection)) {
+                tokio::time::sleep(DRAIN_INTERVAL).await;
+            }
+            connection.close().await;
+        });
+    }
+
+    /// Takes a connection out of its slot, unless a call uses it. Returns whether no call does.
+    fn take_if_unused(&self, connection: &Arc<Connection>) -> bool {
+        let mut slots = self.lock();
+        if connection.calls() > 0 {
+            return false;
+        }
+        if is_in_slot(&slots, connection) {
+            slots.remove(&connection.key);
+        }
+        connection.retire();
+        true
+    }
+
+    /// Returns whether connections are being opened or closed. In a drained pool, all others are
+    /// closed.
+    pub(super) fn is_busy(&self) -> bool {
         let mut closing = self.closing();
         while closing.try_join_next().is_some() {}
-        !closing.is_empty()
+        let is_closing = !closing.is_empty();
+        drop(closing);
+        let is_opening = |slot: &Slot| matches!(slot, Slot::Opening(_));
+        is_closing || self.lock().values().any(is_opening)
     }
 
     /// Ends all connections at once, and waits for their processes.
@@ -325,10 +366,7 @@ impl Pool {
 
     fn take_all(&self) -> Vec<Arc<Connection>> {
         let slots = std::mem::take(&mut *self.lock());
-        let open = slots.into_values().filter_map(|slot| match slot {
-            Slot::Open(connection) => Some(connection),
-            Slot::Opening(_) => None,
-        });
+        let open = slots.into_values().filter_map(Slot::connection);
         let open = open.chain(self.adopted.take_all());
         open.inspect(|connection| connection.retire()).collect()
     }
@@ -349,6 +387,34 @@ impl Pool {
     }
 }
 
+/// Opens the connection of a slot, or takes one that a resumed call has opened meanwhile. Returns `None`
+/// if the pool no longer exists.
+async fn fill_slot(
+    pool: &Weak<Pool>,
+    key: &ConnectionKey,
+    alive: Alive,
+    place: Option<ProcessPlace>,
+) -> Option<Opened> {
+    let (state, attaching) = {
+        let pool = pool.upgrade()?;
+        let has_survivors = pool.state.process_supervisor().is_some();
+        (Arc::clone(&pool.state), has_survivors.then(|| pool.adopted.attaching()))
+    };
+    let mut attaching = match attaching {
+        Some(attaching) => Some(attaching.await),
+        None => None,
+    };
+    let adopted = pool.upgrade()?.adopted.take(key);
+    let made = match adopted {
+        Some(connection) => Ok((connection, None)),
+        None => {
+            let opened = open(&state, key.clone(), (alive, place), &mut attaching).await;
+            opened.map(|(connection, routed)| (Arc::new(connection), Some(routed)))
+        }
+    };
+    Some(pool.upgrade()?.settle(key, made))
+}
+
 /// Returns the state of a key, and forgets a connection that has closed.
 fn known(slots: &mut Slots, key: &ConnectionKey) -> Option<Found> {
     match slots.get(key)? {
@@ -367,6 +433,11 @@ fn open_slots(slots: &Slots) -> impl Iterator<Item = &Arc<Connection>> {
         Slot::Open(connection) => Some(connection),
         Slot::Opening(_) => None,
     })
+}
+
+/// Returns whether a connection is the one of its key.
+fn is_in_slot(slots: &Slots, connection: &Arc<Connection>) -> bool {
+    matches!(slots.get(&connection.key), Some(Slot::Open(open)) if Arc::ptr_eq(open, connection))
 }
 
 fn take_open(slots: &mut Slots, key: &ConnectionKey) -> Option<Arc<Connection>> {

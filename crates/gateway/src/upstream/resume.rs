@@ -11,7 +11,7 @@ impl Pool {
         if let Some(used) = self.find_process(process) {
             return Some(used);
         }
-        let _opening = self.adopted.opening.lock().await;
+        let _attaching = self.adopted.attaching().await;
         if let Some(used) = self.find_process(process) {
             return Some(used);
         }
@@ -26,11 +26,10 @@ impl Pool {
             }
         };
         let used = InUse::new(&connection);
-        let has_ended = connection.supervised().is_some_and(|supervised| supervised.had_ended());
-        if has_ended || !self.put(&connection) {
+        if !connection.serves_new_calls() || !self.put(&connection) {
             self.adopted.add(&connection);
         }
-        self.watch(&connection, Some(routed));
+        self.watch(&connection, routed);
         Some(used)
     }
 }

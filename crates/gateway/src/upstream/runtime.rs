@@ -132,9 +132,9 @@ impl Runtime {
         self.pool.drain();
     }
 
-    /// Returns whether connections are being closed.
+    /// Returns whether connections of earlier settings are still needed.
     pub(crate) fn is_draining(&self) -> bool {
-        self.pool.is_closing()
+        self.pool.is_busy()
     }
 
     /// Ends all connections at once, and waits for their processes.

@@ -153,6 +153,11 @@ impl UpstreamState {
         }
     }
 
+    /// Returns the supervisor of the processes of the upstream, if they survive the gateway.
+    pub(super) fn process_supervisor(&self) -> Option<&Arc<Supervisor>> {
+        self.supervisor.as_ref().filter(|_| self.settings().is_command())
+    }
+
     /// Takes a place for a process that runs already.
     pub(super) fn place_of_survivor(&self) -> ProcessPlace {
         self.limit.enter_anyway()

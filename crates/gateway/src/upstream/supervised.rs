@@ -27,6 +27,8 @@ pub(super) type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Supervised {
     id: String,
     pub(crate) sender: PipeSender,
+    /// Whether the process runs and was started with the settings of its upstream.
+    serves_new_calls: bool,
     /// End of the process, if it had ended before the connection was opened.
     ended: Option<How>,
     state: watch::Sender<PipeState>,
@@ -75,10 +77,15 @@ impl std::fmt::Debug for Attaching {
 
 impl Supervised {
     /// Returns the connection, and the transport of its client.
-    pub(super) fn open(pipe: Pipe, on_stderr: OnStderr) -> (Arc<Self>, OpenedTransport) {
+    pub(super) fn open(
+        pipe: Pipe,
+        has_same_settings: bool,
+        on_stderr: OnStderr,
+    ) -> (Arc<Self>, OpenedTransport) {
         let supervised = Arc::new(Self {
             id: pipe.id().to_owned(),
             sender: pipe.sender(),
+            serves_new_calls: has_same_settings && pipe.hello().exit.is_none(),
             ended: pipe.hello().exit.clone(),
             state: watch::Sender::new(PipeState::Open),
             attaching: Mutex::default(),
@@ -94,10 +101,10 @@ impl Supervised {
         &self.id
     }
 
-    /// Returns whether the process had ended before the connection was opened, so that only responses
-    /// are left.
-    pub(crate) fn had_ended(&self) -> bool {
-        self.ended.is_some()
+    /// Returns whether new calls can use the process. One that had ended before the connection was
+    /// opened, or that has other settings than its upstream now, is for the calls that it has.
+    pub(super) fn serves_new_calls(&self) -> bool {
+        self.serves_new_calls
     }
 
     /// Retains a request when it is sent.

@@ -80,7 +80,7 @@ pub(crate) struct TaskLabel {
 pub(crate) struct PipeGreeting {
     pub(crate) handshake: Handshake,
     /// Hash of all settings of the connection, also of the values of variables.
-    fingerprint: String,
+    pub(super) fingerprint: String,
 }
 
 impl PipeLabel {

@@ -1,6 +1,6 @@
 //! A server over stdio, for tests of the gateway. Its first argument chooses how it behaves, and
 //! the second is a file that gets a line for each execution. The tool `slow` returns when a file with
-//! that name and `.go` exists.
+//! that name and `.go` exists, and a server that is `late` serves from then on.
 //!
 //! It also supervises itself.
 
@@ -41,11 +41,19 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("cannot read the configuration");
             std::process::exit(3);
         }
+        "late" => {
+            let executions = Executions::new(executions);
+            executions.add("started")?;
+            while !executions.may_go() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            server(executions)?.serve_stdio().await?;
+        }
         "silent" => std::thread::sleep(Duration::from_secs(3600)),
         "floods" => flood()?,
         "raw" => raw::serve(false, executions)?,
         "raw-modern" => raw::serve(true, executions)?,
-        _ => server(executions)?.serve_stdio().await?,
+        _ => server(Executions::new(executions))?.serve_stdio().await?,
     }
     Ok(())
 }
@@ -58,8 +66,7 @@ fn flood() -> io::Result<()> {
     }
 }
 
-fn server(executions: Option<String>) -> Result<Server, Box<dyn std::error::Error>> {
-    let executions = Executions(executions.map(Arc::from));
+fn server(executions: Executions) -> Result<Server, Box<dyn std::error::Error>> {
     let counted = executions.clone();
     let echo = move |cx: Cx| {
         let counted = counted.add("echo");
@@ -145,6 +152,10 @@ async fn exit_once(executions: &Executions) -> Result<String> {
 struct Executions(Option<Arc<str>>);
 
 impl Executions {
+    fn new(file: Option<String>) -> Self {
+        Self(file.map(Arc::from))
+    }
+
     fn add(&self, what: &str) -> io::Result<()> {
         let Some(file) = &self.0 else { return Ok(()) };
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&**file)?;

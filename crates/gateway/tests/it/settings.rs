@@ -13,7 +13,8 @@ use outlive_gateway::{
 use serde_json::json;
 
 use crate::support::{
-    Counter, HttpUpstream, Served, eventually, named_server, process, text, tool_names,
+    Counter, HttpUpstream, Served, eventually, executions_file, go_file, named_server, process,
+    text, tool_names,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,6 +127,20 @@ async fn result_limit_of_a_tool_may_exceed_that_of_its_upstream() {
         assert_eq!(text(&result).len(), 150_000 + r#"{"text":""}"#.len());
         served.gateway.shutdown().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_that_waits_for_a_process_when_settings_change_gets_its_result() {
+    let file = executions_file();
+    let settings = |value: &str| process("child", "late", Some(&file)).env("CHANGED", value);
+    let served = Served::new([settings("before")]);
+    let client = served.client(Version::V2025_06_18).await;
+    let call = tokio::spawn(async move { client.call_tool("child__echo", json!({})).await });
+    eventually("the start of the process", async || file.exists()).await;
+    served.gateway.reload(GatewaySettings::new(), vec![settings("after")]).unwrap();
+    std::fs::write(go_file(&file), "").unwrap();
+    assert_eq!(text(&call.await.unwrap().unwrap()), "{}");
+    served.gateway.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ use outlive_gateway::{Policy, Upstream, status::State};
 use serde_json::json;
 
 use crate::support::{
-    Restartable, Served, callbacks, eventually, executions_file, process, text, tool_names,
+    Restartable, Served, callbacks, eventually, executions_file, go_file, process, text, tool_names,
 };
 
 /// Versions of upstreams: with a handshake, and without.
@@ -28,7 +28,7 @@ fn at_once(file: &Path, version: Version) -> Upstream {
 }
 
 fn go(file: &Path) {
-    fs::write(format!("{}.go", file.display()), "").unwrap();
+    fs::write(go_file(file), "").unwrap();
 }
 
 fn lines(file: &Path) -> Vec<String> {
@@ -79,8 +79,9 @@ async fn call_of_task_survives_killed_gateways_with_one_execution() {
         go(&file);
         assert_eq!(text(&task.wait().await.unwrap()), "slow result", "{version}");
         assert_eq!(lines(&file), ["slow"], "{version}");
-        // Reading the lists may have started another one meanwhile.
-        assert!(processes(&gateway).contains(&before[0]), "{version}");
+        let client = gateway.client(Version::V2026_07_28).await;
+        assert!(tool_names(&client).await.contains(&"child__slow".to_owned()), "{version}");
+        assert_eq!(processes(&gateway), before, "lists and calls share the process: {version}");
         gateway.stop().await;
         eventually("the end of the process", async || !lives(before[0])).await;
     }

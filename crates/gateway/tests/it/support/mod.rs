@@ -4,7 +4,7 @@ mod gate;
 mod restart;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -205,7 +205,7 @@ pub(crate) fn child() -> PathBuf {
 }
 
 /// Returns an upstream that is a process. Its executions are lines of `file`.
-pub(crate) fn process(name: &str, mode: &str, file: Option<&std::path::Path>) -> Upstream {
+pub(crate) fn process(name: &str, mode: &str, file: Option<&Path>) -> Upstream {
     let mut command = vec![child().into_os_string(), mode.into()];
     command.extend(file.map(|file| file.as_os_str().to_owned()));
     Upstream::command(name, command)
@@ -215,10 +215,17 @@ pub(crate) fn process(name: &str, mode: &str, file: Option<&std::path::Path>) ->
 pub(crate) fn executions_file() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::SeqCst);
-    let path = std::env::temp_dir()
-        .join(format!("outlive-gateway-executions-{}-{number}", std::process::id()));
-    let _ = std::fs::remove_file(&path);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join(format!("gateway-executions-{}-{number}", std::process::id()));
+    for file in [path.clone(), go_file(&path)] {
+        let _ = std::fs::remove_file(file);
+    }
     path
+}
+
+/// Returns the file that lets `slow` return and a `late` server serve.
+pub(crate) fn go_file(executions: &Path) -> PathBuf {
+    executions.with_extension("go")
 }
 
 pub(crate) fn text(result: &CallToolResult) -> String {
