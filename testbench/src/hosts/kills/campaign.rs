@@ -156,10 +156,18 @@ fn verdict(runs: &[Run], kills: usize, target: usize, home: &Home) -> Result<Vec
     let others: Vec<&Run> = runs.iter().filter(|run| !run.is_inside()).collect();
     let excess = |run: &&&Run| run.error.is_some() || executed(run) > 1 + run.interruptions.outside;
     let wrong = others.iter().filter(excess).count();
-    let most = others.iter().map(|run| executed(run)).max().unwrap_or(0);
     let outside: usize = others.iter().map(|run| run.interruptions.outside).sum();
-    let mut figure =
-        format!("{} runs, {outside} interruptions: at most {most} executions", others.len());
+    let most = |is_counted: fn(usize) -> bool| {
+        let counted = others.iter().filter(|run| is_counted(run.interruptions.outside));
+        counted.map(|run| executed(run)).max().unwrap_or(0)
+    };
+    let mut figure = format!(
+        "{} runs, {outside} interruptions: at most {} executions of a run without one, {} with one, {} with more",
+        others.len(),
+        most(|outside| outside == 0),
+        most(|outside| outside == 1),
+        most(|outside| outside > 1),
+    );
     if let Some(run) = others.iter().find(excess) {
         figure.push_str(&format!("; {wrong} wrong, first: {run:?}, {} executions", executed(run)));
     }
