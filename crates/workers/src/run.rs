@@ -421,7 +421,11 @@ impl<'a> Run<'a> {
         let result = match end {
             RunEnd::Return(value) => result::of_value(&value),
             RunEnd::Result(raw) => result::of_result(&raw),
-            RunEnd::Error(failed) => {
+            RunEnd::Error(mut failed) => {
+                if failed.rejected.is_some() && self.cancelled.is_none() {
+                    // The cancelled task has ended the function: no failure of the author's code.
+                    failed.traceback = None;
+                }
                 let rejection =
                     failed.rejected.as_ref().and_then(|key| self.rejections.remove(key));
                 let own = rejection.filter(is_for_client);

@@ -163,6 +163,18 @@ async fn metrics_and_log_name_the_tool_worker() {
 }
 
 #[tokio::test]
+async fn cancelled_task_is_not_logged_as_failed_tool() {
+    let place = place("");
+    let client = place.client().await;
+    let mut task = client.start_tool("slow", json!({})).await.unwrap();
+    until_executed(&place, "step 1").await;
+    task.cancel().await.unwrap();
+    let has_ended = || place.log().contains("outcome=\"cancelled\"").then_some(());
+    until("the task ends", has_ended).await;
+    assert!(!place.log().contains("a tool failed"), "{}", place.log());
+}
+
+#[tokio::test]
 async fn policy_of_the_file_overrides_the_code() {
     let place = place("[workers.shop.tools.greet]\ntask = \"always\"\n[workers.shop.tools.none]\n");
     let client = place.client().await;
