@@ -17,6 +17,7 @@ mod hostile;
 mod hosts;
 mod interop;
 mod logins;
+mod page;
 mod postgres;
 mod program;
 mod python;
@@ -24,6 +25,7 @@ mod row;
 mod serving;
 mod site;
 mod soak;
+mod terminals;
 mod views;
 mod workers;
 

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use xtask::args::Args;
 
 use super::bench::Bench;
-use super::{compared, cost, crowd, fastmcp, hostile, kills, packages, random, types};
+use super::{compared, cost, crowd, fastmcp, hostile, kills, packages, random, tutorials, types};
 use crate::row::Row;
 
 /// Several rows that are measured together.
@@ -28,6 +28,7 @@ const CAMPAIGNS: &[Campaign] = &[
     Campaign { name: "compared", run: compared::run, is_beside: false },
     Campaign { name: "packages", run: packages::run, is_beside: true },
     Campaign { name: "types", run: types::run, is_beside: true },
+    Campaign { name: "tutorials", run: tutorials::run, is_beside: true },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {

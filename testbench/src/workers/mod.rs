@@ -20,6 +20,7 @@ mod programs;
 mod random;
 mod site;
 mod task;
+mod tutorials;
 mod types;
 
 pub(crate) use command::run;

@@ -154,7 +154,7 @@ fn node_row(folder: &Path, interpreter: &Interpreter, archive: &Path) -> Result<
 }
 
 /// Copies parts of the repository into a folder, with the same paths.
-fn lay_out(place: &Path, parts: &[&str]) -> Result<()> {
+pub(super) fn lay_out(place: &Path, parts: &[&str]) -> Result<()> {
     parts.iter().try_for_each(|part| copy(&process::root().join(part), &place.join(part)))
 }
 

@@ -14,6 +14,7 @@ use xtask::process;
 
 use super::tools::{self, Tools};
 use crate::gateway_process::GatewayProcess;
+use crate::page::{Block, Page};
 
 const PAGE: &str = "docs/tutorial-gateway.md";
 
@@ -34,9 +35,9 @@ struct Reader {
 /// Returns what is wrong with the page.
 pub(super) fn run(tools: &Tools) -> Result<Option<String>> {
     eprintln!("interop: {PAGE}");
-    let page = fs::read_to_string(process::root().join(PAGE))?;
+    let page = Page::read(PAGE)?;
     let mut reader = Reader::new(tools)?;
-    for (language, line, text) in blocks(&page) {
+    for Block { language, line, text } in page.blocks() {
         let followed = reader.follow(language, text);
         if let Err(error) = followed {
             let log = reader.gateway.as_ref().map(GatewayProcess::log).unwrap_or_default();
@@ -154,29 +155,9 @@ fn fits(pattern: &str, printed: &str) -> bool {
     })
 }
 
-/// The blocks of a page: language, line and text.
-fn blocks(page: &str) -> Vec<(&str, usize, &str)> {
-    let mut blocks = Vec::new();
-    let mut rest = page;
-    while let Some(start) = rest.find("```") {
-        let (language, body) = rest[start + 3..].split_once('\n').unwrap_or_default();
-        let end = body.find("```").unwrap_or(body.len());
-        let line = page[..page.len() - body.len()].lines().count();
-        blocks.push((language.trim(), line, &body[..end]));
-        rest = body.get(end + 3..).unwrap_or_default();
-    }
-    blocks
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{blocks, fits, process};
-
-    #[test]
-    fn blocks_of_page_have_language_line_and_text() {
-        let page = "# A\n\n```sh\none\ntwo\n```\n\nb\n\n```text\nthree\n```\n";
-        assert_eq!(blocks(page), [("sh", 3, "one\ntwo\n"), ("text", 10, "three\n")]);
-    }
+    use super::{PAGE, Page, fits};
 
     #[test]
     fn pattern_fits_line_with_its_parts_in_order() {
@@ -187,12 +168,10 @@ mod tests {
 
     #[test]
     fn tutorial_kills_and_restarts_server() {
-        let page = std::fs::read_to_string(process::root().join(super::PAGE)).unwrap();
-        let commands: Vec<&str> = blocks(&page)
-            .into_iter()
-            .filter(|block| block.0 == "sh")
-            .map(|block| block.2)
-            .collect();
+        let page = Page::read(PAGE).unwrap();
+        let blocks = page.blocks().into_iter();
+        let commands: Vec<&str> =
+            blocks.filter(|block| block.language == "sh").map(|block| block.text).collect();
         let all = commands.concat();
         assert!(all.contains("outlive serve\n") && all.contains("pkill -9"), "{all}");
     }
