@@ -12,7 +12,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::{connection::Connection, key::ConnectionKey, lease::InUse};
 
 /// The right to connect to a process of an earlier gateway.
-pub(super) type Attaching = OwnedMutexGuard<()>;
+pub(super) type Adopting = OwnedMutexGuard<()>;
 
 /// Connections that are not the one of their key.
 #[derive(Debug, Default)]
@@ -20,13 +20,13 @@ pub(super) struct Adopted {
     connections: Mutex<Vec<Arc<Connection>>>,
     /// Held while a connection to a process of an earlier gateway is opened, so that all calls of that
     /// process share it.
-    attaching: Arc<tokio::sync::Mutex<()>>,
+    adopting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Adopted {
     /// Waits until no other connection to a process of an earlier gateway is being opened.
-    pub(super) fn attaching(&self) -> impl Future<Output = Attaching> + use<> {
-        Arc::clone(&self.attaching).lock_owned()
+    pub(super) fn adopting(&self) -> impl Future<Output = Adopting> + use<> {
+        Arc::clone(&self.adopting).lock_owned()
     }
 
     pub(super) fn find(&self, is_wanted: impl Fn(&&Arc<Connection>) -> bool) -> Option<InUse> {

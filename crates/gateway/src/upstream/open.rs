@@ -13,7 +13,7 @@ use outlive::{
 };
 
 use super::{
-    adopted::Attaching,
+    adopted::Adopting,
     connection::{Connection, Server},
     environment::environment,
     key::{Alive, ConnectionKey},
@@ -39,12 +39,12 @@ const ENVELOPE: usize = 64 << 10;
 /// A client that is connected, and its process if that survives the gateway.
 type Connected = (Client, Option<Arc<Supervised>>);
 
-/// Opens an upstream connection. Releases `attaching` before it starts a process.
+/// Opens an upstream connection. Releases `adopting` before it starts a process.
 pub(super) async fn open(
     state: &Arc<UpstreamState>,
     key: ConnectionKey,
     (alive, place): (Alive, Option<ProcessPlace>),
-    attaching: &mut Option<Attaching>,
+    adopting: &mut Option<Adopting>,
 ) -> Result<(Connection, RoutedInputs), Problem> {
     let settings = state.settings();
     let (inputs, routed) = relay::input_channel(MAX_ROUTED);
@@ -62,7 +62,7 @@ pub(super) async fn open(
         Some(supervisor) => {
             let label = PipeLabel::new(&settings.name, &key);
             let start = Start::new(state, supervisor, &settings, label);
-            let connected = Box::pin(supervised(start, builder, attaching));
+            let connected = Box::pin(supervised(start, builder, adopting));
             tokio::time::timeout(settings.start_timeout, connected).await
         }
         None => {
@@ -112,9 +112,9 @@ async fn connect(builder: ClientBuilder, target: Target) -> Result<Connected, Er
 async fn supervised(
     start: Start,
     builder: ClientBuilder,
-    attaching: &mut Option<Attaching>,
+    adopting: &mut Option<Adopting>,
 ) -> Result<Connected, Error> {
-    let (client, supervised) = start.connect(builder, attaching).await?;
+    let (client, supervised) = start.connect(builder, adopting).await?;
     Ok((client, Some(supervised)))
 }
 

@@ -9,7 +9,7 @@ use outlive::client::{Client, ClientBuilder, Error, Target};
 use outlive_jobs::Pipe;
 
 use super::{
-    adopted::Attaching,
+    adopted::Adopting,
     environment::environment,
     state::UpstreamState,
     supervised::{OnStderr, Supervised},
@@ -58,7 +58,7 @@ pub(super) struct Start {
     settings: Arc<Upstream>,
     label: PipeLabel,
     /// Fingerprint of the settings.
-    print: String,
+    fingerprint: String,
 }
 
 impl Start {
@@ -73,31 +73,32 @@ impl Start {
             supervisor: Arc::clone(supervisor),
             settings: Arc::clone(settings),
             label,
-            print: fingerprint(settings, &environment(settings)),
+            fingerprint: fingerprint(settings, &environment(settings)),
         }
     }
 
     /// Connects to a process of an earlier gateway that has the same settings, or releases
-    /// `attaching` and starts one.
+    /// `adopting` and starts one.
     pub(super) async fn connect(
         self,
         builder: ClientBuilder,
-        attaching: &mut Option<Attaching>,
+        adopting: &mut Option<Adopting>,
     ) -> Result<(Client, Arc<Supervised>), Error> {
-        if let Some(pipe) = self.supervisor.survivor(&self.label, &self.print).await
+        if let Some(pipe) = self.supervisor.survivor(&self.label, &self.fingerprint).await
             && let Some(Ok(connected)) = self.reuse(builder.clone(), pipe).await
         {
             return Ok(connected);
         }
-        *attaching = None;
-        let print = self.print.clone();
+        *adopting = None;
+        let fingerprint = self.fingerprint.clone();
         let connecting = Connecting { current: Current::default() };
         let client = builder
             .first_request_id(first_request_id())
             .connect(self.target(&connecting.current))
             .await?;
         let supervised = connecting.current.take().ok_or(outlive::client::ClientError::Closed)?;
-        let greeting = client.handshake().map(|handshake| PipeGreeting::new(handshake, print));
+        let greeting =
+            client.handshake().map(|handshake| PipeGreeting::new(handshake, fingerprint));
         if let Some(greeting) = greeting.and_then(|greeting| greeting.text()) {
             supervised.sender.greet(&greeting);
         }
@@ -112,7 +113,7 @@ impl Start {
         pipe: Pipe,
     ) -> Option<Result<(Client, Arc<Supervised>), Error>> {
         let PipeGreeting { handshake, fingerprint } = PipeGreeting::of(&pipe)?;
-        let has_same_settings = fingerprint == self.print;
+        let has_same_settings = fingerprint == self.fingerprint;
         let (supervised, opened) =
             Supervised::open(pipe, has_same_settings, on_stderr(&self.state));
         let builder = builder.restore(handshake).first_request_id(first_request_id());

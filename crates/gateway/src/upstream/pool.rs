@@ -327,8 +327,7 @@ impl Pool {
         true
     }
 
-    /// Returns whether connections are being opened or closed. In a drained pool, all others are
-    /// closed.
+    /// Returns whether connections are being opened or closed. A drained pool has no others.
     pub(super) fn is_busy(&self) -> bool {
         let mut closing = self.closing();
         while closing.try_join_next().is_some() {}
@@ -395,20 +394,20 @@ async fn fill_slot(
     alive: Alive,
     place: Option<ProcessPlace>,
 ) -> Option<Opened> {
-    let (state, attaching) = {
+    let (state, adopting) = {
         let pool = pool.upgrade()?;
-        let has_survivors = pool.state.process_supervisor().is_some();
-        (Arc::clone(&pool.state), has_survivors.then(|| pool.adopted.attaching()))
+        let is_supervised = pool.state.process_supervisor().is_some();
+        (Arc::clone(&pool.state), is_supervised.then(|| pool.adopted.adopting()))
     };
-    let mut attaching = match attaching {
-        Some(attaching) => Some(attaching.await),
+    let mut adopting = match adopting {
+        Some(adopting) => Some(adopting.await),
         None => None,
     };
     let adopted = pool.upgrade()?.adopted.take(key);
     let made = match adopted {
         Some(connection) => Ok((connection, None)),
         None => {
-            let opened = open(&state, key.clone(), (alive, place), &mut attaching).await;
+            let opened = open(&state, key.clone(), (alive, place), &mut adopting).await;
             opened.map(|(connection, routed)| (Arc::new(connection), Some(routed)))
         }
     };

@@ -11,7 +11,7 @@ impl Pool {
         if let Some(used) = self.find_process(process) {
             return Some(used);
         }
-        let _attaching = self.adopted.attaching().await;
+        let _adopting = self.adopted.adopting().await;
         if let Some(used) = self.find_process(process) {
             return Some(used);
         }
