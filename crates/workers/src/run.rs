@@ -423,7 +423,7 @@ impl<'a> Run<'a> {
             RunEnd::Result(raw) => result::of_result(&raw),
             RunEnd::Error(mut failed) => {
                 if failed.rejected.is_some() && self.cancelled.is_none() {
-                    // The cancelled task has ended the function: no failure of the author's code.
+                    // The function ended because its task was cancelled: a log line would mislead.
                     failed.traceback = None;
                 }
                 let rejection =
