@@ -55,8 +55,8 @@ const OTHER: &str = "third";
 
 /// Ends the processes whose home is that of the caller.
 const PKILL: &str = r#"#!/bin/sh
-for process in /proc/[0-9]*; do
-  grep -qzxs "HOME=$HOME" "$process/environ" || continue
+for environment in $(grep -lzxsF "HOME=$HOME" /proc/[0-9]*/environ); do
+  process=${environment%/environ}
   tr '\0' ' ' < "$process/cmdline" | grep -q "$3" && kill "$1" "${process#/proc/}"
 done
 "#;
