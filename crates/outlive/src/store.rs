@@ -8,7 +8,7 @@ pub use outlive_tasks::{
         ClaimedTask, CleanupState, CreateOutcome, DELIVERY_RETENTION, Decision, DecisionOutcome,
         DecisionStore, Delivery, DeliveryQueue, Departure, EndAudit, EntryKind, HOURS,
         IdempotencyKey, Inbox, InboxCursor, InboxItem, InboxReader, IndexedTask, InputDetail,
-        InputRequestDetail, InputRequestRecord, InputRequestState, InputSource, InputStore,
+        InputRequestDetail, InputRequestRecord, InputRequestState, InputSource, InputStore, Joined,
         JournalCursor, JournalItem, KeyValueStore, LargeResult, Lease, ListCursor, MAX_DELIVERIES,
         MAX_SEARCHED, MAX_TAG_BYTES, MAX_TAGS, MINUTES, MemoryStore, MetricRow, MetricStore,
         NewInputRequest, NewTask, OpenCall, OpenInput, OperatorStore, OutcomeKind, PART_BYTES,

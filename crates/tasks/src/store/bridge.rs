@@ -46,13 +46,38 @@ impl Bridge {
 pub enum Departure {
     /// A pending result was flushed. The client knows the task.
     PendingResult,
-    /// An empty round was sent. The client returns, so no call joins before `return_timeout`.
+    /// An empty round was sent. The client returns, so no call joins within `return_timeout`.
     Round {
         /// Time in which the client returns.
         return_timeout: Duration,
     },
     /// The request ended without a reply.
     Lost,
+}
+
+/// Result of [`BridgeStore::join`](super::BridgeStore::join).
+///
+/// Exhaustive on purpose: a caller that misses a result must not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "callers must handle every variant")]
+pub enum Joined {
+    /// The call attends this run.
+    Run(Attended),
+    /// No run can be joined yet. The client of one returns after an empty round; if it does not, the
+    /// run can be joined after this time.
+    Returning(Duration),
+    /// No run can be joined.
+    Nothing,
+}
+
+impl Joined {
+    /// Returns the run that the call attends.
+    pub fn run(self) -> Option<Attended> {
+        match self {
+            Self::Run(attended) => Some(attended),
+            Self::Returning(_) | Self::Nothing => None,
+        }
+    }
 }
 
 /// A task that a call waits for.

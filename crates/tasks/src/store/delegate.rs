@@ -222,7 +222,7 @@ macro_rules! delegate_store {
             scope: &'a str,
             fingerprint: &'a str,
             worker: &'a $crate::store::WorkerId,
-        ) -> Option<$crate::store::Attended>);
+        ) -> $crate::store::Joined);
     };
     (@method attend $this:ident, $inner:expr) => {
         $crate::delegate_store!(@fn $this, $inner, BridgeStore, attend(

@@ -60,7 +60,7 @@ pub use outlive_wire::RawJson;
 
 pub use audit::{AuditEvent, AuditRecord, EndAudit};
 pub use binding::Binding;
-pub use bridge::{Attended, Bridge, Departure, OpenCall};
+pub use bridge::{Attended, Bridge, Departure, Joined, OpenCall};
 pub use budget::OUTCOME_RESERVE;
 pub(crate) use budget::at_most as max_growth;
 pub use charge::Charge;

@@ -9,7 +9,7 @@ use outlive_wire::RawJson;
 
 use super::{
     audit::{AuditEvent, AuditRecord},
-    bridge::{Attended, Departure, OpenCall},
+    bridge::{Attended, Departure, Joined, OpenCall},
     charge::Charge,
     claim::Claim,
     error::StoreError,
@@ -179,14 +179,14 @@ pub trait BridgeStore: Send + Sync + 'static {
     ///
     /// The run may have ended: the caller then reads its outcome. A run that was cancelled or
     /// expired, or that was requested to stop, is not joined. If no run can be joined, nothing is
-    /// written.
+    /// written, and the result says whether the client of one returns after an empty round.
     fn join<'a>(
         &'a self,
         principal: &'a str,
         scope: &'a str,
         fingerprint: &'a str,
         worker: &'a WorkerId,
-    ) -> StoreFuture<'a, Option<Attended>>;
+    ) -> StoreFuture<'a, Joined>;
 
     /// Attends a bridged task of this principal, for a call that knows the task. Returns `None` if
     /// this principal has no such bridged task.

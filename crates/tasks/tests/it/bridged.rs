@@ -90,7 +90,7 @@ impl Setup {
 
     async fn joins(&self) -> bool {
         let joined = self.store.join(OWNER, "s", "f", &WorkerId::new("w")).await.unwrap();
-        joined.is_some()
+        joined.run().is_some()
     }
 
     async fn until_joined(&self) {

@@ -11,7 +11,7 @@ use std::{
 use outlive_tasks::{
     JournalEntry, delegate_store,
     store::{
-        Attended, BridgeStore, Changes, Claim, ClaimedTask, CreateOutcome, Departure, InputSource,
+        BridgeStore, Changes, Claim, ClaimedTask, CreateOutcome, Departure, InputSource, Joined,
         Lease, ListCursor, MemoryStore, NewTask, OpenInput, OperatorStore, PageLimit, PurgeOutcome,
         RetryOutcome, StoreFuture, StoredSegments, SweepReport, TaskFilter, TaskId, TaskRecord,
         TaskStore, TaskSummary, Transition, UnixMillis, WorkQueue, WorkerId,
@@ -54,6 +54,8 @@ enum Flaw {
     Unfair,
     /// A call joins a run that another call waits for.
     JoinsAttended,
+    /// A join does not tell that the client of a run returns.
+    HidesReturning,
     /// A run can be joined before the client of a round returns.
     NoReturn,
     /// Every departure acknowledges the task.
@@ -173,6 +175,12 @@ async fn contract_detects_join_of_attended_run() {
 #[tokio::test]
 async fn contract_detects_join_during_round() {
     sees(&failing(Flaw::NoReturn).await, "run_after_round_is_joined_after_return_timeout");
+}
+
+#[tokio::test]
+async fn contract_detects_join_that_hides_returning_client() {
+    let failing = failing(Flaw::HidesReturning).await;
+    sees(&failing, "join_tells_when_run_after_round_can_be_joined");
 }
 
 #[tokio::test]
@@ -410,15 +418,18 @@ impl BridgeStore for Broken {
         scope: &'a str,
         fingerprint: &'a str,
         worker: &'a WorkerId,
-    ) -> StoreFuture<'a, Option<Attended>> {
+    ) -> StoreFuture<'a, Joined> {
         Box::pin(async move {
             if !self.has(Flaw::JoinsAttended) {
-                return self.inner.join(principal, scope, fingerprint, worker).await;
+                return match self.inner.join(principal, scope, fingerprint, worker).await? {
+                    Joined::Returning(_) if self.has(Flaw::HidesReturning) => Ok(Joined::Nothing),
+                    joined => Ok(joined),
+                };
             }
-            match self.inner.open_calls(principal, scope, 100).await?.pop() {
-                Some(oldest) => self.inner.attend(principal, &oldest.task, worker).await,
-                None => Ok(None),
-            }
+            let oldest = self.inner.open_calls(principal, scope, 100).await?.pop();
+            let Some(oldest) = oldest else { return Ok(Joined::Nothing) };
+            let attended = self.inner.attend(principal, &oldest.task, worker).await?;
+            Ok(attended.map_or(Joined::Nothing, Joined::Run))
         })
     }
 

@@ -4,7 +4,8 @@
 //!   hooks.
 //! - `task_backend`: the store, the engine and their settings.
 //! - `admission`, `address_quotas`, `store_budget`: quotas on tasks and stored bytes.
-//! - `bridges`: requests that wait for tasks of bridged calls.
+//! - `bridges`: requests that wait for tasks of bridged calls; `outstanding`: entries that have not
+//!   ended.
 //! - `host_limits`: the limits of a call's client.
 //! - `audit`, `task_metrics`: the audit log, and metrics from engine events.
 //! - `task_notifier`: notifications of events of tasks.
@@ -20,6 +21,7 @@ pub(crate) mod audit;
 pub(crate) mod bridges;
 pub(crate) mod environment;
 pub(crate) mod host_limits;
+mod outstanding;
 pub(crate) mod overview;
 pub(crate) mod public_address;
 pub(crate) mod store_budget;

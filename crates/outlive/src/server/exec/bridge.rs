@@ -32,6 +32,7 @@ use crate::server::{
     },
     tasks::{
         attendance::{Arrival, Attendance},
+        attending::Attending,
         inputs::{Dialogue, take},
         lookup::LOOK,
         pending_result::{Situation, pending_result, stop_text, with_task, with_view},
@@ -189,10 +190,16 @@ pub(crate) async fn attend(
     task: &TaskId,
     arrival: Arrival,
 ) -> Result<Option<Attendance>, ProtocolError> {
-    let tasks = env.tasks()?;
-    let attended =
-        tasks.engine().store().attend(call.principal().key(), task, tasks.worker_id()).await;
-    let attended = attended.map_err(|error| unavailable(&error))?;
+    let write = {
+        let (env, call, task) = (Arc::clone(env), Arc::clone(call), task.clone());
+        async move {
+            let tasks = env.tasks()?;
+            let (store, principal) = (tasks.engine().store(), call.principal().key());
+            let attended = store.attend(principal, &task, tasks.worker_id()).await;
+            attended.map_err(|error| unavailable(&error))
+        }
+    };
+    let attended = Attending::new(env, call, write, |attended| Some(attended.ok()??.task)).await?;
     Ok(attended.map(|attended| Attendance::new(env, call, attended, arrival, None)))
 }
 

@@ -11,14 +11,14 @@ use std::{
 use outlive_protocol::{Call, CallFuture, Outcome, ProtocolError, StoredCall};
 use outlive_tasks::{
     JournalSnapshot,
-    engine::{self, CreateError, Promotion},
+    engine::{self, CreateError, Engine, Promotion, UnacknowledgedTask},
     store::{IdempotencyKey, NewTask, TaskId},
 };
 use serde_json::value::to_raw_value;
-use tokio::sync::oneshot;
 
 use crate::server::{
     env::{
+        bridges::Waiting,
         task_backend::TaskBackend,
         task_error::{unavailable, unknown_task},
     },
@@ -32,6 +32,7 @@ use crate::server::{
     extract::cx::Cx,
     random::random_id,
     run::{journal_offload, state::RunState},
+    tasks::attending::Attending,
 };
 
 /// Creates a task for a call whose handler has not started.
@@ -65,7 +66,7 @@ async fn create(
     let task = new_task(cx, target, options, key, run.snapshot(cx.env()))?;
     let (id, ttl) = (task.id.clone(), task.ttl);
     tasks.admit(cx.call(), &task).await?;
-    let result = tasks.engine().create(task).await;
+    let result = store(cx, run, tasks.engine(), task).await;
     if result.is_err() {
         tasks.not_created(&id);
     }
@@ -74,6 +75,35 @@ async fn create(
         Err(CreateError::Existing(id)) => existing(cx, target, &id).await?.ok_or_else(unknown_task),
         Err(error) => Err(create_error(tasks, cx.call(), error)),
     }
+}
+
+/// Stores a new task. The request of a bridged call then waits for it.
+pub(crate) async fn store(
+    cx: &Cx,
+    run: &RunState,
+    engine: &Engine,
+    task: NewTask,
+) -> Result<UnacknowledgedTask, CreateError> {
+    let Some(waiting) = waiting(cx, run) else { return engine.create(task).await };
+    let engine = engine.clone();
+    let write = async move {
+        let _waiting = waiting;
+        engine.create(task).await
+    };
+    Attending::new(cx.env(), cx.call(), write, |task| task.ok().map(acknowledged)).await
+}
+
+/// Records that the request of a bridged call waits for its run. Returns `None` for another call.
+fn waiting(cx: &Cx, run: &RunState) -> Option<Waiting> {
+    let (tasks, bridged) = (cx.env().tasks.as_ref()?, run.bridged()?);
+    Some(tasks.bridges.enter(&bridged.fingerprint))
+}
+
+/// Returns the ID of a task whose request has ended.
+fn acknowledged(task: UnacknowledgedTask) -> TaskId {
+    let id = task.task().clone();
+    task.acknowledge();
+    id
 }
 
 /// Returns the error for a caller whose task was not created.
@@ -171,13 +201,16 @@ struct InlineThenTask {
 enum Stage {
     Inline(CallFuture),
     /// The engine commits the task.
-    Promoting(oneshot::Receiver<Promotion>),
+    Promoting(Promoting),
     /// The promotion failed, and the call runs inline to its end.
     StaysInline(CallFuture),
     /// The promotion failed after the engine took the future; the call runs inline to its end.
     Returned(engine::Work),
     Over,
 }
+
+/// A promotion that the engine commits.
+type Promoting = Pin<Box<dyn Future<Output = Option<Promotion>> + Send>>;
 
 impl InlineThenTask {
     /// Waits until the call has run for `after`, or its handler waits for the promotion.
@@ -192,10 +225,7 @@ impl InlineThenTask {
     }
 
     /// Passes the run to the engine. Returns the reason and the run if that fails.
-    fn promote(
-        &mut self,
-        work: CallFuture,
-    ) -> Result<oneshot::Receiver<Promotion>, (ProtocolError, CallFuture)> {
+    fn promote(&mut self, work: CallFuture) -> Result<Promoting, (ProtocolError, CallFuture)> {
         let (cx, run) = (&self.cx, &self.run);
         run.prepare_promotion();
         let task = match new_task(
@@ -214,8 +244,19 @@ impl InlineThenTask {
         }
         self.id = Some(task.id.clone());
         run.promote(cx.env(), task.id.clone());
+        let waiting = waiting(cx, run);
         let run = task_run(cx.env(), cx.call(), Arc::clone(run), &self.target, work);
-        Ok(tasks.engine().promote(task, run))
+        let promotion = tasks.engine().promote(task, run);
+        let Some(waiting) = waiting else { return Ok(Box::pin(async { promotion.await.ok() })) };
+        let promotion = async move {
+            let _waiting = waiting;
+            promotion.await.ok()
+        };
+        let attended = |promotion: Option<Promotion>| match promotion? {
+            Promotion::Task(task) => Some(acknowledged(task)),
+            Promotion::Refused(..) => None,
+        };
+        Ok(Box::pin(Attending::new(cx.env(), cx.call(), promotion, attended)))
     }
 
     /// Returns the outcome if the call is a task now. Returns `None` if it continues inline.
@@ -266,7 +307,7 @@ impl Future for InlineThenTask {
                     };
                 }
                 Stage::Promoting(promoting) => {
-                    let Ok(promotion) = ready!(Pin::new(promoting).poll(task)) else {
+                    let Some(promotion) = ready!(promoting.as_mut().poll(task)) else {
                         return Poll::Ready(Err(ProtocolError::Internal));
                     };
                     self.stage = Stage::Over;

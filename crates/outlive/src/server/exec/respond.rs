@@ -70,10 +70,10 @@ pub(crate) async fn bridged(
     let attendance = match call.idempotency_key() {
         // The creation recorded that this request waits.
         None => {
-            let bridged = cx.run().and_then(|run| run.bridged());
-            let fingerprint = bridged.map(|bridged| Arc::clone(&bridged.fingerprint));
+            let (tasks, bridged) = (env.tasks()?, cx.run().and_then(|run| run.bridged()));
+            let waiting = bridged.map(|bridged| tasks.bridges.enter(&bridged.fingerprint));
             let attended = Attended::new(id, view.created, 0);
-            Attendance::new(env, call, attended, arrival, fingerprint)
+            Attendance::new(env, call, attended, arrival, waiting)
         }
         // An earlier request may have created the task under this key.
         Some(_) => match attend(env, call, &id, arrival).await? {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::{runtime::Handle, time::Instant};
 
 use crate::server::{
-    env::{environment::Env, task_backend::TaskBackend},
+    env::{bridges::Waiting, environment::Env, task_backend::TaskBackend},
     hosts::{client::Client, observations::ObservedTimeout},
     time::now,
 };
@@ -20,8 +20,9 @@ use crate::server::{
 /// the delivery can still read it.
 const DELIVERED_RETENTION: Duration = Duration::from_secs(600);
 
-/// Time in which a client repeats a request after an empty round.
-const RETURN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time in which a client repeats a request after an empty round. An equal call waits that long
+/// before it joins the run.
+pub(crate) const RETURN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Arrival of a request that may wait for a task.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,9 @@ pub(crate) struct Attendance {
     arrival: Arrival,
     /// Runtime of the request. A transport may write its response on another thread.
     runtime: Handle,
-    fingerprint: Option<Arc<str>>,
+    /// Entry that an equal call of the same client waits for; `None` if the client left or named the
+    /// task.
+    waiting: Option<Waiting>,
     /// Whether the run was started by an earlier call.
     is_joined: bool,
     /// Whether a client that received a pending result is present for the start of an approved call.
@@ -74,11 +77,8 @@ impl Attendance {
         call: &Arc<Call>,
         attended: Attended,
         arrival: Arrival,
-        fingerprint: Option<Arc<str>>,
+        waiting: Option<Waiting>,
     ) -> Self {
-        if let (Some(tasks), Some(fingerprint)) = (&env.tasks, &fingerprint) {
-            tasks.bridges.enter(fingerprint);
-        }
         let (env, call) = (Arc::clone(env), Arc::clone(call));
         let runtime = Handle::current();
         Self {
@@ -87,7 +87,7 @@ impl Attendance {
             attended,
             arrival,
             runtime,
-            fingerprint,
+            waiting,
             is_joined: false,
             announces: false,
             is_over: false,
@@ -162,6 +162,8 @@ impl Attendance {
     pub(crate) fn disconnect(&mut self) {
         self.is_over = true;
         self.spawn(Settle::Leave(Departure::Lost));
+        // Ends after the departure has started, so that an equal call waits for one of both.
+        self.waiting = None;
     }
 
     /// Passes the attendance to the receipt of the response. If the response is not written, the
@@ -201,9 +203,7 @@ impl Attendance {
         let (call, task) = (Arc::clone(&self.call), self.attended.task.clone());
         self.runtime.spawn(async move {
             let Ok(tasks) = env.tasks() else { return };
-            if let Err(error) = settle.write(tasks, &call, &task).await {
-                tracing::warn!(%error, "departure of a waiting request cannot be stored");
-            }
+            settle.store(tasks, &call, &task).await;
             drop(departure);
         });
     }
@@ -211,12 +211,10 @@ impl Attendance {
 
 impl Drop for Attendance {
     fn drop(&mut self) {
-        if let (Some(tasks), Some(fingerprint)) = (&self.env.tasks, &self.fingerprint) {
-            tasks.bridges.leave(fingerprint);
-        }
         if self.is_over {
             return;
         }
+        // `waiting` ends after the departure has started, because fields are dropped later.
         self.spawn(match self.call.port().cancel_reason() {
             Some(CancelReason::Requested) => Settle::Cancel,
             Some(CancelReason::TimedOut) => Settle::TimeOut(self.observed()),
@@ -229,7 +227,7 @@ impl Drop for Attendance {
 }
 
 /// Change of a task when a request no longer waits for it.
-enum Settle {
+pub(super) enum Settle {
     Deliver(Option<Duration>),
     Leave(Departure),
     /// A pending result was written, and names a task that may wait for its caller.
@@ -240,6 +238,13 @@ enum Settle {
 }
 
 impl Settle {
+    /// Writes the change to the store. Logs an error, because no client waits for the write.
+    pub(super) async fn store(self, tasks: &TaskBackend, call: &Call, task: &TaskId) {
+        if let Err(error) = self.write(tasks, call, task).await {
+            tracing::warn!(%error, "departure of a waiting request cannot be stored");
+        }
+    }
+
     async fn write(
         self,
         tasks: &TaskBackend,

@@ -6,12 +6,13 @@
 //!   `dev.outlive/tasks/list`; `result`: `tasks/result`.
 //! - `lookup`: finds the task of a request; `view`: a stored task as clients see it.
 //! - `inputs`: input requests and progress on the stream of a client that waits for a task.
-//! - `attendance`: a request that waits for the task of a bridged call; `pending_result`: its
-//!   response while the task runs.
+//! - `attendance`: a request that waits for the task of a bridged call; `attending`: the store write
+//!   that starts the wait; `pending_result`: the response while the task runs.
 //! - `segments`: partial results; `watch`: for clients that follow a task; `streaming`: as
 //!   responses to the call that created the task.
 
 pub(crate) mod attendance;
+pub(crate) mod attending;
 pub(crate) mod inputs;
 pub(crate) mod list;
 pub(crate) mod lookup;

@@ -14,7 +14,7 @@ use std::{
 use outlive::{
     store::{
         Attended, BridgeStore, CancelOutcome, Changes, Charge, Claim, ClaimedTask, CleanupState,
-        CreateOutcome, Departure, IdempotencyKey, Inbox, InputSource, KeyValueStore, Lease,
+        CreateOutcome, Departure, IdempotencyKey, Inbox, InputSource, Joined, KeyValueStore, Lease,
         ListCursor, NewTask, PageLimit, Store, StoreError, StoreFuture, StoredSegments,
         SweepReport, TaskId, TaskRecord, TaskStore, Transition, WorkQueue, WorkerId,
     },
@@ -331,7 +331,7 @@ impl BridgeStore for FailPoints {
         scope: &'a str,
         fingerprint: &'a str,
         worker: &'a WorkerId,
-    ) -> StoreFuture<'a, Option<Attended>> {
+    ) -> StoreFuture<'a, Joined> {
         self.through(Op::Join, move |store| store.join(principal, scope, fingerprint, worker))
     }
 

@@ -9,7 +9,7 @@ use super::bench::{
     ContractBench, LEASE, OWNER, RETENTION, TTL, done, promises, raw, task, worker,
 };
 use crate::store::{
-    Attended, Bridge, Changes, CreateOutcome, Departure, Lease, NewTask, Phase, TaskId,
+    Attended, Bridge, Changes, CreateOutcome, Departure, Joined, Lease, NewTask, Phase, TaskId,
     TaskOutcome, Transition,
 };
 
@@ -23,6 +23,7 @@ promises![
     cancelled_or_expired_run_is_not_joined,
     run_of_other_principal_or_scope_or_fingerprint_is_not_joined,
     run_after_round_is_joined_after_return_timeout,
+    join_tells_when_run_after_round_can_be_joined,
     attend_returns_known_task_of_principal,
     pending_results_are_counted,
     run_is_attended_until_last_call_leaves,
@@ -83,7 +84,7 @@ impl ContractBench {
 
     async fn join_as(&self, principal: &str, scope: &str, fingerprint: &str) -> Option<String> {
         let joined = self.store.join(principal, scope, fingerprint, &worker("w")).await;
-        joined.expect("join succeeds").map(|joined| joined.task.as_str().to_owned())
+        joined.expect("join succeeds").run().map(|joined| joined.task.as_str().to_owned())
     }
 
     /// Joins a run for a call of worker `w`. Returns the ID of its task.
@@ -148,7 +149,7 @@ async fn lost_run_is_joined_by_one_call(bench: ContractBench) {
     bench.leave("a", "v", Departure::Lost).await;
     let joined = bench.store.join(OWNER, SCOPE, "f", &worker("w")).await.expect("join succeeds");
     let created_at = bench.view("a").await.created_at;
-    assert_eq!(joined, Some(Attended::new(TaskId::new("a"), created_at, 0)));
+    assert_eq!(joined, Joined::Run(Attended::new(TaskId::new("a"), created_at, 0)));
     assert_eq!(bench.join().await, None);
 }
 
@@ -162,7 +163,7 @@ async fn concurrent_joins_attend_one_run(bench: ContractBench) {
         let store = std::sync::Arc::clone(&bench.store);
         joins.spawn(async move {
             let worker = worker(&format!("w{number}"));
-            store.join(OWNER, SCOPE, "f", &worker).await.expect("join succeeds")
+            store.join(OWNER, SCOPE, "f", &worker).await.expect("join succeeds").run()
         });
     }
     let mut joined: Vec<_> = joins.join_all().await.into_iter().flatten().collect();
@@ -249,6 +250,34 @@ async fn run_after_round_is_joined_after_return_timeout(bench: ContractBench) {
     assert_eq!(bench.join().await, is("a"), "a lost call does not return");
 }
 
+async fn join_tells_when_run_after_round_can_be_joined(bench: ContractBench) {
+    let join = async || {
+        let joined = bench.store.join(OWNER, SCOPE, "f", &worker("w")).await;
+        joined.expect("join succeeds")
+    };
+    assert_eq!(join().await, Joined::Nothing);
+    for (id, seconds) in [("a", 30), ("b", 20), ("attended", 10)] {
+        bench.bridge(id).await;
+        bench.leave(id, "v", Departure::Round { return_timeout: seconds * SECOND }).await;
+    }
+    bench.attend("attended", "v").await.expect("the task exists");
+    // The clock of a store runs on between two operations.
+    let within = |joined, most: Duration| match joined {
+        Joined::Returning(wait) => wait <= most && wait > most - 5 * SECOND,
+        Joined::Run(_) | Joined::Nothing => false,
+    };
+    assert!(within(join().await, 20 * SECOND), "the first run that can be joined counts");
+    bench.advance(10 * SECOND);
+    assert!(within(join().await, 10 * SECOND));
+    bench.leave("a", "v", Departure::PendingResult).await;
+    assert!(within(join().await, 10 * SECOND), "a late departure changes nothing");
+    bench.attend("a", "v").await.expect("the task exists");
+    bench.leave("a", "v", Departure::Lost).await;
+    assert!(matches!(join().await, Joined::Run(run) if run.task.as_str() == "a"));
+    bench.deliver("b", None).await;
+    assert_eq!(join().await, Joined::Nothing, "a delivered run is not joined");
+}
+
 async fn attend_returns_known_task_of_principal(bench: ContractBench) {
     bench.queue("ordinary").await;
     bench.bridge("a").await;
@@ -277,7 +306,7 @@ async fn pending_results_are_counted(bench: ContractBench) {
     }
     bench.leave("a", "v", Departure::Lost).await;
     let joined = bench.store.join(OWNER, SCOPE, "f", &worker("w")).await.expect("join succeeds");
-    assert_eq!(joined.map(|joined| joined.pending_results), Some(3));
+    assert_eq!(joined.run().map(|joined| joined.pending_results), Some(3));
 }
 
 async fn run_is_attended_until_last_call_leaves(bench: ContractBench) {

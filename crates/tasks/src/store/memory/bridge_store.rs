@@ -8,8 +8,8 @@ use super::{
     table::Tasks,
 };
 use crate::store::{
-    Attended, BridgeStore, CancelOutcome, Departure, OpenCall, Phase, StoreFuture, SweepReport,
-    TaskId, UnixMillis, WorkerId, bridge::MAX_EVICTED,
+    Attended, BridgeStore, CancelOutcome, Departure, Joined, OpenCall, Phase, StoreFuture,
+    SweepReport, TaskId, UnixMillis, WorkerId, bridge::MAX_EVICTED,
 };
 
 impl BridgeStore for MemoryStore {
@@ -19,11 +19,17 @@ impl BridgeStore for MemoryStore {
         scope: &'a str,
         fingerprint: &'a str,
         worker: &'a WorkerId,
-    ) -> StoreFuture<'a, Option<Attended>> {
+    ) -> StoreFuture<'a, Joined> {
         let now = self.now();
         let mut tasks = self.lock();
-        let task = tasks.joinable(principal, scope, fingerprint, now).cloned();
-        done(Ok(task.and_then(|task| tasks.attend(principal, &task, worker))))
+        done(Ok(match tasks.joinable(principal, scope, fingerprint, now) {
+            Some((at, _)) if at > now => Joined::Returning(Duration::from_millis(at - now)),
+            Some((_, task)) => {
+                let task = task.clone();
+                tasks.attend(principal, &task, worker).map_or(Joined::Nothing, Joined::Run)
+            }
+            None => Joined::Nothing,
+        }))
     }
 
     fn attend<'a>(
@@ -102,18 +108,21 @@ impl BridgeStore for MemoryStore {
 }
 
 impl Tasks {
-    /// Returns the oldest run that an equal call can join.
+    /// Returns the oldest run that an equal call can join, or else the first that it can join later,
+    /// and the time from which it can.
     fn joinable(
         &self,
         principal: &str,
         scope: &str,
         fingerprint: &str,
         now: UnixMillis,
-    ) -> Option<&TaskId> {
-        let found = self.calls.open(principal, scope).find(|(task, call)| {
-            call.is_joinable(fingerprint, now) && self.get(task).is_some_and(Row::is_joinable)
+    ) -> Option<(UnixMillis, &TaskId)> {
+        let equal = self.calls.open(principal, scope).filter_map(|(task, call)| {
+            let at = call.joinable_at(fingerprint)?;
+            self.get(task).is_some_and(Row::is_joinable).then_some((at.max(now), task))
         });
-        found.map(|(task, _)| task)
+        // Of several minimums, the first is the oldest.
+        equal.min_by_key(|(at, _)| *at)
     }
 
     fn attend(&mut self, principal: &str, task: &TaskId, worker: &WorkerId) -> Option<Attended> {

@@ -31,10 +31,11 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Returns whether an equal call can join the run.
-    pub(super) fn is_joinable(&self, fingerprint: &str, now: UnixMillis) -> bool {
+    /// Returns when an equal call can join the run; `None` if the call is another one, or a request
+    /// waits.
+    pub(super) fn joinable_at(&self, fingerprint: &str) -> Option<UnixMillis> {
         let Attendance { attended_by, joinable_at, .. } = &self.attendance;
-        self.fingerprint == fingerprint && attended_by.is_none() && *joinable_at <= now
+        (self.fingerprint == fingerprint && attended_by.is_none()).then_some(*joinable_at)
     }
 
     pub(super) fn attend(&mut self, task: &TaskId, worker: &WorkerId) -> Attended {

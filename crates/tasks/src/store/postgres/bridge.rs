@@ -13,7 +13,7 @@ use super::{
 };
 use crate::store::{Attended, Departure, OpenCall, TaskId, WorkerId, bridge::MAX_EVICTED};
 
-pub(super) const JOINABLE: &str = "SELECT joinable_call($1, $2, $3, $4) IS NOT NULL";
+pub(super) const JOINABLE: &str = "SELECT run IS NOT NULL, wait FROM joinable_call($1, $2, $3, $4)";
 pub(super) const JOIN: &str = "SELECT * FROM join_call($1, $2, $3, $4, $5, $6)";
 pub(super) const ATTEND: &str = "SELECT * FROM attend_call($1, $2, $3, $4)";
 pub(super) const LEAVE: &str = "SELECT leave_call($1, $2, $3, $4, $5, $6)";
@@ -38,8 +38,20 @@ pub(super) fn joinable(shared: &Shared, call: &EqualCall<'_>) -> Call {
     Call::new(JOINABLE, values![owned(principal), owned(scope), owned(fingerprint), shift])
 }
 
-pub(super) fn read_joinable(rows: &[Row]) -> Result<bool, PostgresError> {
-    rows.first().map_or(Ok(false), |row| get(row, 0))
+/// A run that a call can join.
+pub(super) enum Joinable {
+    Now,
+    After(Duration),
+    Never,
+}
+
+pub(super) fn read_joinable(rows: &[Row]) -> Result<Joinable, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(Joinable::Never) };
+    Ok(match (get(row, 0)?, get::<Option<i64>>(row, 1)?) {
+        (true, _) => Joinable::Now,
+        (false, Some(wait)) => Joinable::After(Duration::from_millis(from_column(wait))),
+        (false, None) => Joinable::Never,
+    })
 }
 
 pub(super) fn join(shared: &Shared, call: &EqualCall<'_>, worker: &WorkerId) -> Call {

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    bridge::{self, EqualCall},
+    bridge::{self, EqualCall, Joinable},
     queue::Order,
     statement::CallResult,
     store::PostgresStore,
 };
-use crate::store::{Attended, BridgeStore, Departure, OpenCall, StoreFuture, TaskId, WorkerId};
+use crate::store::{
+    Attended, BridgeStore, Departure, Joined, OpenCall, StoreFuture, TaskId, WorkerId,
+};
 
 impl BridgeStore for PostgresStore {
     fn join<'a>(
@@ -17,18 +19,25 @@ impl BridgeStore for PostgresStore {
         scope: &'a str,
         fingerprint: &'a str,
         worker: &'a WorkerId,
-    ) -> StoreFuture<'a, Option<Attended>> {
+    ) -> StoreFuture<'a, Joined> {
         let call = EqualCall { principal, scope, fingerprint };
         Box::pin(async move {
-            // Nearly all calls find no run, and a read does not wait for writes.
-            let look = bridge::joinable(&self.shared, &call);
-            let read = |rows: Vec<_>| bridge::read_joinable(&rows);
-            if !self.readers.read(&self.shared, look, read).await? {
-                return Ok(None);
+            loop {
+                // Nearly all calls find no run, and a read does not wait for writes.
+                let look = bridge::joinable(&self.shared, &call);
+                let read = |rows: Vec<_>| bridge::read_joinable(&rows);
+                match self.readers.read(&self.shared, look, read).await? {
+                    Joinable::Now => {}
+                    Joinable::After(wait) => return Ok(Joined::Returning(wait)),
+                    Joinable::Never => return Ok(Joined::Nothing),
+                }
+                let join = bridge::join(&self.shared, &call, worker);
+                let read = |rows: Vec<_>| bridge::read_joined(&rows);
+                if let Some(run) = self.writers.write(Order::Alone, join, read).await? {
+                    return Ok(Joined::Run(run));
+                }
+                // Another call has joined the run first.
             }
-            let join = bridge::join(&self.shared, &call, worker);
-            let read = |rows: Vec<_>| bridge::read_joined(&rows);
-            self.writers.write(Order::Alone, join, read).await
         })
     }
 

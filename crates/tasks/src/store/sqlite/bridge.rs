@@ -15,17 +15,17 @@ use super::{
     statement::{all, one, run, until},
 };
 use crate::store::{
-    Attended, Bridge, Departure, OpenCall, TaskId, WorkerId, attendance::Attendance,
+    Attended, Bridge, Departure, Joined, OpenCall, TaskId, WorkerId, attendance::Attendance,
     bridge::MAX_EVICTED,
 };
 
 pub(super) const INSERT: &str = "INSERT INTO bridged_call (task, principal, scope, fingerprint,
      attended_by, attendants, joinable_at, abandon_after, pending_results)
      VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, 0)";
-pub(super) const EQUAL: &str = "SELECT id, attended_by FROM bridged_call
+pub(super) const EQUAL: &str = "SELECT id, attended_by, joinable_at FROM bridged_call
      JOIN task ON task.number = bridged_call.task
      WHERE bridged_call.principal = ?1 AND scope = ?2 AND fingerprint = ?3
-     AND delivered_at IS NULL AND joinable_at <= ?4 AND cancel_requested_at IS NULL
+     AND delivered_at IS NULL AND cancel_requested_at IS NULL
      AND (outcome_kind IS NULL OR outcome_kind IN (0, 1)) ORDER BY bridged_call.task";
 pub(super) const FIND: &str = "SELECT number, acknowledged_at IS NOT NULL, created_at,
      delivered_at IS NOT NULL, attended_by, attendants, joinable_at, abandon_after, abandon_at,
@@ -71,36 +71,54 @@ pub(super) struct EqualCall {
     pub(super) fingerprint: String,
 }
 
-/// Returns the oldest run that a call can join.
+/// A run that a call can join.
+pub(super) enum Joinable {
+    Now(TaskId),
+    After(Duration),
+    Never,
+}
+
+/// Returns the oldest run that a call can join, or else when it can join one.
 pub(super) fn joinable(
     connection: &Connection,
     file: &File,
     EqualCall { principal, scope, fingerprint }: &EqualCall,
-) -> Result<Option<TaskId>, SqliteError> {
-    let (mut found, mut gone) = (None, HashMap::new());
-    let values = (principal, scope, fingerprint, file.clock.now());
-    until(connection, EQUAL, values, |row| {
+) -> Result<Joinable, SqliteError> {
+    let (mut found, mut first, mut gone) = (None, None, HashMap::new());
+    let now = file.clock.now();
+    until(connection, EQUAL, (principal, scope, fingerprint), |row| {
         let is_attended = row.get::<_, Option<String>>(1)?.is_some_and(|worker| {
             // Each worker is checked once, because one process may attend many equal runs.
             !*gone.entry(worker).or_insert_with_key(|worker| file.workers.is_gone(worker))
         });
-        if !is_attended {
+        let after = row.get::<_, i64>(2)? - now;
+        if !is_attended && after <= 0 {
             found = Some(TaskId::new(row.get::<_, String>(0)?));
+        } else if !is_attended {
+            first = Some(first.map_or(after, |first: i64| first.min(after)));
         }
-        Ok(is_attended)
+        Ok(found.is_none())
     })?;
-    Ok(found)
+    Ok(match (found, first) {
+        (Some(task), _) => Joinable::Now(task),
+        (None, Some(after)) => Joinable::After(Duration::from_millis(from_column(after))),
+        (None, None) => Joinable::Never,
+    })
 }
 
 pub(super) fn join(
     batch: &Batch<'_>,
     call: &EqualCall,
     worker: &WorkerId,
-) -> Result<Option<Attended>, SqliteError> {
-    match joinable(batch.connection, batch.file, call)? {
-        Some(task) => attend(batch, &call.principal, &task, worker),
-        None => Ok(None),
-    }
+) -> Result<Joined, SqliteError> {
+    Ok(match joinable(batch.connection, batch.file, call)? {
+        Joinable::Now(task) => {
+            let attended = attend(batch, &call.principal, &task, worker)?;
+            attended.map_or(Joined::Nothing, Joined::Run)
+        }
+        Joinable::After(wait) => Joined::Returning(wait),
+        Joinable::Never => Joined::Nothing,
+    })
 }
 
 pub(super) fn attend(

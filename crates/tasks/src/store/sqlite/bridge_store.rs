@@ -4,10 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     batch::Batch,
-    bridge::{self, EqualCall},
+    bridge::{self, EqualCall, Joinable},
     store::SqliteStore,
 };
-use crate::store::{Attended, BridgeStore, Departure, OpenCall, StoreFuture, TaskId, WorkerId};
+use crate::store::{
+    Attended, BridgeStore, Departure, Joined, OpenCall, StoreFuture, TaskId, WorkerId,
+};
 
 impl BridgeStore for SqliteStore {
     fn join<'a>(
@@ -16,7 +18,7 @@ impl BridgeStore for SqliteStore {
         scope: &'a str,
         fingerprint: &'a str,
         worker: &'a WorkerId,
-    ) -> StoreFuture<'a, Option<Attended>> {
+    ) -> StoreFuture<'a, Joined> {
         let [principal, scope, fingerprint] = [principal, scope, fingerprint].map(str::to_owned);
         let call = Arc::new(EqualCall { principal, scope, fingerprint });
         let (worker, file) = (worker.clone(), Arc::clone(&self.file));
@@ -24,8 +26,10 @@ impl BridgeStore for SqliteStore {
             // Nearly all calls find no run. A read first avoids the write lock for them.
             let sought = Arc::clone(&call);
             let look = move |connection: &_| bridge::joinable(connection, &file, &sought);
-            if self.readers.read(&self.file, look).await?.is_none() {
-                return Ok(None);
+            match self.readers.read(&self.file, look).await? {
+                Joinable::Now(_) => {}
+                Joinable::After(wait) => return Ok(Joined::Returning(wait)),
+                Joinable::Never => return Ok(Joined::Nothing),
             }
             self.writer.write(move |batch| bridge::join(batch, &call, &worker)).await
         })

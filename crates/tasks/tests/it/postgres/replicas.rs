@@ -188,7 +188,7 @@ fn bridged(id: &str) -> NewTask {
 /// Joins a run for a call of worker `w`.
 async fn join(store: &PostgresStore) -> Option<TaskId> {
     let joined = store.join(OWNER, "s", "f", &WorkerId::new("w")).await.unwrap();
-    joined.map(|joined| joined.task)
+    joined.run().map(|joined| joined.task)
 }
 
 #[test]
@@ -276,7 +276,7 @@ async fn bridge_and_leave(store: &PostgresStore, caller: usize, round: usize) {
             Err(error) => panic!("{error}"),
         },
     }
-    if let Some(joined) = joined {
+    if let Some(joined) = joined.run() {
         store.attend(OWNER, &joined.task, &worker).await.unwrap();
         store.cancel(OWNER, &joined.task, true, LEASE).await.unwrap();
         store.deliver(OWNER, &joined.task, Some(Duration::ZERO)).await.unwrap();

@@ -141,7 +141,7 @@ async fn two_handles_of_one_process_are_alive() {
 /// Joins the run of the killed process.
 async fn join(store: &SqliteStore, by: &str) -> Option<TaskId> {
     let joined = store.join(OWNER, "s", "f", &WorkerId::new(by)).await.unwrap();
-    joined.map(|joined| joined.task)
+    joined.run().map(|joined| joined.task)
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ use crate::server::{
         },
         idempotency::IdempotencyGuard,
         plan::{ExecutionPlan, ReplyMode, TaskOptions},
-        promote::{create_error, new_task},
+        promote::{create_error, new_task, store},
         task_reply::{created, existing},
     },
     extract::cx::Cx,
@@ -148,7 +148,7 @@ async fn create(
         .status_message(Some(WAITS.to_owned()))
         .end_audit(Some(EndAudit::new(name, tasks.config.audit_retention)));
     let result = match tasks.admit(cx.call(), &task).await {
-        Ok(()) => tasks.engine().create(task).await,
+        Ok(()) => store(cx, run, tasks.engine(), task).await,
         Err(error) => {
             places::free(tasks, &place).await;
             return Err(error);

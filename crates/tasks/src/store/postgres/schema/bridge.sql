@@ -10,24 +10,30 @@ CREATE FUNCTION is_attended(_call bridged_call) RETURNS boolean LANGUAGE sql VOL
         ELSE NOT pg_try_advisory_xact_lock_shared(_call.attended_lock) END
 $$;
 
--- Returns the number of the oldest run that an equal call can join; NULL if there is none.
-CREATE FUNCTION joinable_call(_principal text, _scope text, _fingerprint text, _shift bigint)
-RETURNS bigint LANGUAGE plpgsql AS $$
+-- Returns the number of the oldest run that an equal call can join, or else the milliseconds after
+-- which it can join one. Both are NULL if there is no run.
+CREATE FUNCTION joinable_call(
+    _principal text, _scope text, _fingerprint text, _shift bigint, OUT run bigint, OUT wait bigint)
+LANGUAGE plpgsql AS $$
 DECLARE
     _now bigint := now_ms(_shift);
     _call bridged_call;
 BEGIN
     FOR _call IN SELECT c.* FROM bridged_call c JOIN task t ON t.id = c.id
         WHERE c.principal = _principal AND c.scope = _scope AND c.fingerprint = _fingerprint
-            AND c.delivered_at IS NULL AND c.joinable_at <= _now
+            AND c.delivered_at IS NULL AND c.joinable_at IS NOT NULL
             AND t.cancel_requested_at IS NULL AND coalesce(t.outcome_kind, 0) < 2
         ORDER BY c.created_at, c.task
     LOOP
-        IF NOT is_attended(_call) THEN
-            RETURN _call.task;
+        IF is_attended(_call) THEN
+            CONTINUE;
         END IF;
+        IF _call.joinable_at <= _now THEN
+            run := _call.task;
+            RETURN;
+        END IF;
+        wait := least(wait, _call.joinable_at - _now);
     END LOOP;
-    RETURN NULL;
 END $$;
 
 -- Attends the oldest run that an equal call can join. Returns no row if there is none.
@@ -38,7 +44,7 @@ DECLARE
     _task bigint;
 BEGIN
     LOOP
-        _task := joinable_call(_principal, _scope, _fingerprint, _shift);
+        SELECT run INTO _task FROM joinable_call(_principal, _scope, _fingerprint, _shift);
         IF _task IS NULL THEN
             RETURN;
         END IF;
