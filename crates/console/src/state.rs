@@ -25,7 +25,7 @@ pub(crate) struct ConsoleState {
     pub(crate) sign_in: SignIn,
     /// Path of the console, without a slash at its end, as in `/console`.
     pub(crate) path: String,
-    /// Changes per person.
+    /// Limit of the changes that one person requests.
     pub(crate) writes: RateLimit,
     pub(crate) streams: StreamLimit,
 }

@@ -183,7 +183,7 @@ impl Function {
 pub(crate) struct Product {
     /// Type in the module `server`.
     pub(crate) built: &'static str,
-    /// Function that returns the product.
+    /// Name of the generated function that returns the product.
     pub(crate) function: &'static str,
     /// Name of the product in documentation.
     pub(crate) doc: &'static str,

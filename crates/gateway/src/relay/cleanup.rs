@@ -75,7 +75,8 @@ fn left(task: &Cleanup) -> Result<Option<(Left, Option<PipePoint>)>> {
     Ok(None)
 }
 
-/// Returns the right to use the connection of a call, or that to the process that has it.
+/// Leases the connection that a call used. With `pipe`, it is the connection to the process that has
+/// the call's request.
 async fn acquire(cx: &Cx, reached: &Reached, pipe: Option<&PipePoint>) -> Result<Option<Lease>> {
     let failed = |error| failure::of_acquire(reached, error);
     if let Some(pipe) = pipe {

@@ -39,7 +39,8 @@ pub enum PipeEvent {
     Message(Bytes),
     /// A line of standard error.
     Stderr(String),
-    /// This gateway owns the request, if it exists. Its messages follow.
+    /// The supervisor sends the messages of the request to this gateway from now on, if it has the
+    /// request.
     Attached {
         /// ID of the request.
         id: u64,

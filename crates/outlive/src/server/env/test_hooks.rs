@@ -103,7 +103,7 @@ impl TestHooks {
     pub(crate) fn begin(&self, journal: &Journal) {
         let plan = self.lock();
         let crash = match &plan.crash {
-            // A journal counts only the entries of one round.
+            // The plan counts the entries of all rounds, and this journal those of the new round.
             Some(CrashPoint::AfterRecords(count)) if *count > plan.recorded => {
                 Some(CrashPoint::AfterRecords(count - plan.recorded))
             }

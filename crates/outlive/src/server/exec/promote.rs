@@ -99,7 +99,7 @@ fn waiting(cx: &Cx, run: &RunState) -> Option<Waiting> {
     Some(tasks.bridges.enter(&bridged.fingerprint))
 }
 
-/// Returns the ID of a task whose request has ended.
+/// Acknowledges a task and returns its ID. The request has ended, and leaves the task next.
 fn acknowledged(task: UnacknowledgedTask) -> TaskId {
     let id = task.task().clone();
     task.acknowledge();

@@ -258,7 +258,7 @@ async fn is_alive(bench: &ContractBench, id: &str) -> bool {
 
 async fn retry_restarts_the_ttl(bench: ContractBench) {
     bench.make_kept("t").await;
-    // Longer than the task would have lived without the quarantine.
+    // A task that is not quarantined would have expired after this time.
     bench.advance(HOLD - Duration::from_secs(60));
     bench.retry("t").await;
     bench.advance(TTL - Duration::from_secs(30));
