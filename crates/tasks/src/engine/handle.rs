@@ -13,8 +13,8 @@ use super::{
     schedule, state::EngineState,
 };
 use crate::store::{
-    CancelOutcome, PageLimit, Store, StoreError, StoredSegments, TaskId, TaskOutcome, TaskRecord,
-    WorkerId, assemble,
+    CancelOutcome, PageLimit, Store, StoreError, StoreFuture, StoredSegments, TaskId, TaskOutcome,
+    TaskRecord, WorkerId, assemble,
 };
 
 /// Runs the tasks of a store. Clones share one engine.
@@ -98,6 +98,22 @@ impl Engine {
     /// sweeps periodically.
     pub async fn sweep(&self) {
         schedule::sweep(&self.0).await;
+    }
+
+    /// Executes a store operation for which no caller waits. While the store is unavailable, repeats
+    /// the operation for the duration of a lease.
+    ///
+    /// A store may execute an operation and report that it is unavailable, so the operation may take
+    /// effect twice.
+    ///
+    /// # Errors
+    ///
+    /// Returns the last error of the store.
+    pub async fn retry<'a, T>(
+        &self,
+        operation: impl Fn() -> StoreFuture<'a, T>,
+    ) -> Result<T, StoreError> {
+        self.0.retry(operation).await
     }
 
     /// Returns a notification that fires whenever the task may have changed. Call this method

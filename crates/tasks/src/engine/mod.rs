@@ -17,6 +17,7 @@ mod handle;
 mod idle_run;
 mod idle_runs;
 mod leased;
+mod retry;
 mod runner;
 mod schedule;
 mod shares;

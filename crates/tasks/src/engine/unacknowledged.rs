@@ -1,14 +1,11 @@
 //! [`UnacknowledgedTask`]: a committed task whose ID has not been sent to its client.
 
-use std::{fmt, mem, sync::Arc, time::Duration};
+use std::{fmt, mem, sync::Arc};
 
-use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep},
-};
+use tokio::runtime::Handle;
 
 use super::{events::EngineEvent, state::EngineState};
-use crate::store::{Departure, NewTask, StoreError, StoreFuture, TaskId, UnixMillis, WorkerId};
+use crate::store::{Departure, NewTask, TaskId, UnixMillis, WorkerId};
 
 /// A committed task whose ID has not been sent to its client.
 ///
@@ -80,7 +77,7 @@ impl UnacknowledgedTask {
         self.spawn(move |engine, principal, task| async move {
             let cancel =
                 || engine.store.cancel(&principal, &task, at_once, engine.config.retention);
-            match retry(&engine, cancel).await {
+            match engine.retry(cancel).await {
                 Ok(Some(_)) => engine.observe(&principal, &task, EngineEvent::Unacknowledged),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "could not cancel an unacknowledged task"),
@@ -91,7 +88,7 @@ impl UnacknowledgedTask {
     fn leave(&self, worker: WorkerId) {
         self.spawn(move |engine, principal, task| async move {
             let leave = || engine.store.leave(&principal, &task, &worker, Departure::Lost);
-            if let Err(error) = retry(&engine, leave).await {
+            if let Err(error) = engine.retry(leave).await {
                 tracing::warn!(%error, "could not leave an unacknowledged task");
             }
         });
@@ -113,27 +110,6 @@ impl Drop for UnacknowledgedTask {
             OnDrop::Nothing => {}
             OnDrop::Cancel => self.cancel(false),
             OnDrop::Leave(worker) => self.leave(worker),
-        }
-    }
-}
-
-/// Executes an operation on a task that may exist. Retries for as long as a worker may have a lease
-/// on the task.
-async fn retry<'a, T>(
-    engine: &EngineState,
-    operation: impl Fn() -> StoreFuture<'a, T>,
-) -> Result<T, StoreError> {
-    let began = Instant::now();
-    let mut delay = Duration::from_millis(50);
-    loop {
-        match operation().await {
-            Err(StoreError::Unavailable(_))
-                if began.elapsed() + delay < engine.config.lease_duration =>
-            {
-                sleep(delay).await;
-                delay = (delay * 2).min(Duration::from_secs(2));
-            }
-            done => return done,
         }
     }
 }

@@ -252,18 +252,20 @@ impl Settle {
         task: &TaskId,
     ) -> Result<(), StoreError> {
         let (engine, principal) = (tasks.engine(), call.principal().key());
+        let (store, worker) = (engine.store(), tasks.worker_id());
+        // Otherwise the run would stay attended after an outage of the store.
+        let leave = |how| engine.retry(move || store.leave(principal, task, worker, how));
         match self {
-            Self::Deliver(retention) => engine.store().deliver(principal, task, retention).await,
-            Self::Leave(how) => engine.store().leave(principal, task, tasks.worker_id(), how).await,
+            Self::Deliver(retention) => {
+                engine.retry(|| store.deliver(principal, task, retention)).await
+            }
+            Self::Leave(how) => leave(how).await,
             Self::LeaveAnnounced => {
-                let how = Departure::PendingResult;
-                engine.store().leave(principal, task, tasks.worker_id(), how).await?;
+                leave(Departure::PendingResult).await?;
                 announce(tasks, call, task).await
             }
             Self::TimeOut(observed) => {
-                let left =
-                    engine.store().leave(principal, task, tasks.worker_id(), Departure::Lost);
-                left.await?;
+                leave(Departure::Lost).await?;
                 tasks.record_timeout(call, observed).await;
                 Ok(())
             }

@@ -120,6 +120,17 @@ async fn repeated_call_waits_for_the_departure_of_the_earlier_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn departure_that_an_unavailable_store_refuses_is_stored_later() {
+    let mut world = World::new().await;
+    let id = world.pipe.send("tools/call", World::params()).await;
+    sleep(Duration::from_secs(1)).await;
+    world.store.fail(before(Op::Leave));
+    world.leave(id).await;
+    task_of(&world.pipe.result("tools/call", World::params()).await);
+    assert_eq!(world.runs.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn call_that_is_repeated_after_a_lost_round_joins_the_run() {
     let world = World::new().await;
     let mut pipe = Pipe::open(&world.server);
