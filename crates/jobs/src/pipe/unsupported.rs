@@ -82,7 +82,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// Never.
+    /// Never fails: without Unix sockets, no value of this type exists.
     pub async fn start(
         &self,
         _id: &str,
@@ -96,7 +96,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// Never.
+    /// Never fails: without Unix sockets, no value of this type exists.
     pub async fn find(&self, _id: &str) -> Result<Option<Pipe>> {
         match self.0 {}
     }
@@ -105,7 +105,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// Never.
+    /// Never fails: without Unix sockets, no value of this type exists.
     pub async fn observe(&self, _id: &str) -> Result<Option<Pipe>> {
         match self.0 {}
     }
@@ -114,7 +114,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// Never.
+    /// Never fails: without Unix sockets, no value of this type exists.
     pub fn list(&self) -> Result<Vec<PipeInfo>> {
         match self.0 {}
     }
@@ -123,7 +123,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// Never.
+    /// Never fails: without Unix sockets, no value of this type exists.
     pub async fn end(&self, _id: &str) -> Result<()> {
         match self.0 {}
     }
@@ -132,7 +132,7 @@ impl Pipes {
     ///
     /// # Errors
     ///
-    /// Never.
+    /// Never fails: without Unix sockets, no value of this type exists.
     pub async fn remove(&self, _id: &str) -> Result<()> {
         match self.0 {}
     }

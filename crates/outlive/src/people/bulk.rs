@@ -277,7 +277,8 @@ impl People {
             self.put_bulk(id, &entry).await?;
             return Ok(false);
         }
-        // Without a condition that this version does not know, the action would reach other tasks.
+        // Another version may have stored a condition that this one does not know. Without it, the action
+        // would include tasks that the operator did not select.
         let query = entry.query.to_query().ok_or(PeopleError::Forbidden(
             "another version of the server started the bulk action; continue it there",
         ))?;

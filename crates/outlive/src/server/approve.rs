@@ -186,7 +186,7 @@ impl Approve {
         self
     }
 
-    /// Checks the rule by itself.
+    /// Checks that a call can be approved under the rule, whatever tool has it.
     ///
     /// # Errors
     ///

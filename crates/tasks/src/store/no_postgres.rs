@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{PeopleStore, StoreError, StoreProbe};
 
-#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+#[expect(clippy::unused_async, reason = "its twin with the feature `postgres` awaits")]
 pub(super) async fn open(_: &str) -> Result<Arc<dyn PeopleStore>, StoreError> {
     Err(missing())
 }
 
-#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+#[expect(clippy::unused_async, reason = "its twin with the feature `postgres` awaits")]
 pub(super) async fn probe(_: &str) -> Result<StoreProbe, StoreError> {
     Err(missing())
 }

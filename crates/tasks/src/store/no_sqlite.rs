@@ -4,12 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{PeopleStore, StoreError, StoreProbe};
 
-#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+#[expect(clippy::unused_async, reason = "its twin with the feature `sqlite` awaits")]
 pub(super) async fn open(_: PathBuf) -> Result<Arc<dyn PeopleStore>, StoreError> {
     Err(missing())
 }
 
-#[expect(clippy::unused_async, reason = "the function with the feature is async")]
+#[expect(clippy::unused_async, reason = "its twin with the feature `sqlite` awaits")]
 pub(super) async fn probe(_: PathBuf) -> Result<StoreProbe, StoreError> {
     Err(missing())
 }

@@ -43,7 +43,7 @@ impl Address {
     }
 }
 
-#[expect(clippy::unused_async, reason = "these functions are async with the feature `http`")]
+#[expect(clippy::unused_async, reason = "their twins with the feature `http` await")]
 impl HttpLink {
     /// Rejects every URL.
     ///
@@ -103,7 +103,7 @@ impl HttpLink {
     }
 }
 
-#[expect(clippy::unused_async, reason = "these functions are async with the feature `http`")]
+#[expect(clippy::unused_async, reason = "their twins with the feature `http` await")]
 impl HttpReply {
     /// Returns whether the body is an event stream.
     pub fn is_events(&self) -> bool {
@@ -145,7 +145,7 @@ impl HttpSse {
     /// # Errors
     ///
     /// Never: a link cannot exist.
-    #[expect(clippy::unused_async, reason = "the function is async with the feature `http`")]
+    #[expect(clippy::unused_async, reason = "its twin with the feature `http` awaits")]
     pub async fn open(link: &HttpLink, _: HeaderMap) -> Result<Self, TransportError> {
         match link.0 {}
     }

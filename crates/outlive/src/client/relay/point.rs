@@ -33,7 +33,7 @@ impl fmt::Debug for StreamPoint {
     }
 }
 
-/// The current [`StreamPoint`] of an exchange, which may be open. Clones are equal.
+/// The current [`StreamPoint`] of an exchange, which may still change. All clones show the same point.
 #[derive(Clone, Debug, Default)]
 pub struct StreamPosition(pub(crate) Arc<PointCell>);
 

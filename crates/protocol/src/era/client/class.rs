@@ -44,7 +44,7 @@ impl CapabilityClass {
     pub const ROOTS: Self = Self(1 << 4);
     /// Views of tools (MCP Apps).
     pub const APPS: Self = Self(1 << 5);
-    /// Everything.
+    /// All capabilities.
     pub const ALL: Self = Self((1 << 6) - 1);
 
     /// Returns whether this class has everything of another one.

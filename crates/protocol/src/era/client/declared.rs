@@ -68,7 +68,7 @@ impl Declared {
     pub(in crate::era) fn class_meta(&self, class: CapabilityClass, holds_tasks: bool) -> &str {
         let texts = self.by_class.get_or_init(|| (0..TEXTS).map(|_| OnceLock::new()).collect());
         let index = usize::from(class.bits()) * 2 + usize::from(holds_tasks);
-        // Six bits and one: the index is always in bounds.
+        // The index has seven bits and `texts` 128 elements, so one is always found.
         let Some(text) = texts.get(index) else { return self.modern_meta(holds_tasks) };
         text.get_or_init(|| {
             let mut capabilities = self.capabilities.clone();
