@@ -17,12 +17,19 @@ pub enum Error {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The path of the data folder is too long for a Unix socket.
+    /// The path of the data folder is too long for a Unix socket, and cannot be shortened by a link.
     #[error(
-        "the path of {} is too long for a socket; set OUTLIVE_DATA_DIR to a folder with a shorter path",
-        .0.display()
+        "the path of {} is too long for a socket, and no link to it can be created in {}; set \
+         OUTLIVE_DATA_DIR to a folder with a shorter path, or TMPDIR to a folder for temporary files",
+        .folder.display(),
+        std::env::temp_dir().display()
     )]
-    PathTooLong(std::path::PathBuf),
+    PathTooLong {
+        /// The data folder.
+        folder: std::path::PathBuf,
+        /// Why the link could not be created.
+        source: io::Error,
+    },
     /// The ID is not a valid folder name.
     #[error("`{0}` is not a valid job ID; use 1 to 64 hexadecimal digits")]
     BadId(String),

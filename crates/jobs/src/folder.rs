@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     Exit, JobSpec, WaitsFor,
     files::{random_name, read_optional},
+    short_path::ShortPath,
 };
 
 /// Folder of one job.
@@ -319,11 +320,17 @@ pub(super) fn tidy(jobs: &Path) -> io::Result<()> {
         }
     }
     for entry in fs::read_dir(sockets(jobs))?.flatten() {
-        if is_abandoned(&entry) && UnixStream::connect(entry.path()).is_err() {
+        if is_abandoned(&entry) && !accepts(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }
     Ok(())
+}
+
+/// Returns whether a process accepts connections at a socket. A socket whose path cannot be shortened
+/// may have one.
+fn accepts(socket: &Path) -> bool {
+    ShortPath::new(socket).map_or(true, |short| UnixStream::connect(short.path()).is_ok())
 }
 
 /// Returns whether an entry is older than its creation can take.

@@ -19,6 +19,7 @@ use super::{
     program::this_program,
     ready::READY,
     reported::Reported,
+    socket,
     wire::{News, ServerRequest, Taken, What},
 };
 
@@ -231,7 +232,7 @@ impl Access {
     /// connections.
     async fn connect(&self, what: What) -> Option<UnixStream> {
         let path = self.folder.control().ok()??;
-        let mut stream = UnixStream::connect(path).await.ok()?;
+        let mut stream = socket::connect(&path).await.ok()?;
         let request = ServerRequest { job: self.folder.id().to_owned(), what };
         let mut line = serde_json::to_vec(&request).ok()?;
         line.push(b'\n');

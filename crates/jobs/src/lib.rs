@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! <data>/server.heartbeat   touched by every server that is alive and can reach its store
-//! <data>/jobs/.ctl/…        sockets of supervisors, with short names, because socket paths are limited
+//! <data>/jobs/.ctl/…        sockets of supervisors, with short names, because socket paths are limited (`short_path`)
 //! <data>/jobs/<id>/
 //!     spec.json             job specification
 //!     lock                  held by the supervisor while it is alive
@@ -72,6 +72,8 @@ mod reported;
 #[cfg(unix)]
 mod root;
 #[cfg(unix)]
+mod short_path;
+#[cfg(unix)]
 mod socket;
 mod spec;
 #[cfg(unix)]
@@ -90,6 +92,8 @@ pub use handle::Job;
 pub use jobs::Jobs;
 #[cfg(not(unix))]
 pub use no_children::{ChildMark, ChildProcesses, Children};
+#[cfg(unix)]
+pub use short_path::ShortPath;
 #[cfg(unix)]
 pub use supervisor::supervise;
 #[cfg(not(unix))]

@@ -1,12 +1,16 @@
 //! Sockets of supervisors.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use tokio::net::{UnixListener, UnixStream};
 
 use super::{
     files::random_name,
     folder::{Folder, sockets},
+    short_path::ShortPath,
 };
 
 /// Opens a socket with a short random name, and records the name in the folder.
@@ -14,7 +18,7 @@ pub(super) fn listen(folder: &Folder) -> io::Result<(UnixListener, PathBuf)> {
     loop {
         let name = random_name();
         let path = sockets(folder.jobs()).join(&name);
-        match UnixListener::bind(&path) {
+        match UnixListener::bind(ShortPath::new(&path)?.path()) {
             Ok(listener) => {
                 folder.set_control(&name)?;
                 return Ok((listener, path));
@@ -23,6 +27,11 @@ pub(super) fn listen(folder: &Folder) -> io::Result<(UnixListener, PathBuf)> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Connects to the socket of a supervisor.
+pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(ShortPath::new(path)?.path()).await
 }
 
 /// Returns whether the peer has the same user ID. The folder already excludes other users; this

@@ -99,8 +99,7 @@ impl<'t> Reader<'t> {
         let page = Page::read(tutorial.page)?;
         let place = bench.folder().join(format!("tutorial-{}", tutorial.language));
         let checkout = place.join("checkout");
-        // Short, because the paths of sockets below it have a limit.
-        let home = bench.folder().join(tutorial.language);
+        let home = place.join("home");
         fs::create_dir_all(&home)?;
         packages::lay_out(&checkout, &["workers/python", "workers/node"])?;
         let environment = environment(bench, &place, &home)?;

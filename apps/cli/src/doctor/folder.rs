@@ -94,22 +94,27 @@ fn space(_folder: &Path) -> Option<Finding> {
 /// Checks that the supervisors of commands can open their sockets in the data folder.
 #[cfg(unix)]
 fn socket(data: &Path, folder: &Path, there: bool) -> Option<Finding> {
-    use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use outlive_jobs::ShortPath;
     const LONGEST: &str = "jobs/.ctl/01234567";
     const CHECK: &str = "socket";
     let full = std::path::absolute(data).ok()?;
-    if SocketAddr::from_pathname(full.join(LONGEST)).is_err() {
+    if let Err(error) = ShortPath::new(&full.join(LONGEST)) {
         return Some(Finding::failure(
             CHECK,
-            format!("the path {} is too long for Unix sockets", full.display()),
-            "choose a shorter path with --data-dir FOLDER or OUTLIVE_DATA_DIR",
+            format!("the path {} is too long for Unix sockets: {error}", full.display()),
+            "choose a shorter path with --data-dir FOLDER or OUTLIVE_DATA_DIR, or set TMPDIR to a folder for temporary files",
         ));
     }
     if !there {
-        return Some(Finding::ok(CHECK, "the path of the data folder is short enough for sockets"));
+        return Some(Finding::ok(CHECK, "supervisors can open sockets in the data folder"));
     }
     let trial = Trial::in_folder(folder, ".s");
-    let opened = UnixListener::bind(&trial.0).and_then(|_listener| UnixStream::connect(&trial.0));
+    let opened = ShortPath::new(&trial.0).and_then(|short| {
+        let _listener = UnixListener::bind(short.path())?;
+        UnixStream::connect(short.path())
+    });
     Some(match opened {
         Ok(_) => Finding::ok(CHECK, "supervisors can open sockets in the data folder"),
         Err(error) => Finding::failure(

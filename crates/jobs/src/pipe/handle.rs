@@ -3,15 +3,13 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use tokio::{
-    net::{UnixStream, unix::OwnedReadHalf},
-    time::timeout,
-};
+use tokio::{net::unix::OwnedReadHalf, time::timeout};
 
 use super::{
     super::{
         error::{Error, Result},
         folder::Folder,
+        socket,
         spec::How,
     },
     sender::PipeSender,
@@ -58,7 +56,7 @@ impl Pipe {
     pub(super) async fn connect(folder: &Folder, observes: bool) -> Result<Option<Self>> {
         let problem = || Error::io("connect to the supervisor of", folder.path());
         let Some(path) = folder.control().map_err(problem())? else { return Ok(None) };
-        let Ok(stream) = UnixStream::connect(path).await else { return Ok(None) };
+        let Ok(stream) = socket::connect(&path).await else { return Ok(None) };
         let StoredSpec { pipe } = folder.read_spec().map_err(problem())?;
         let max = pipe.map_or(MAX_BODY, |spec| MAX_BODY.max(spec.max_message_bytes + HEAD));
         let (read, write) = stream.into_split();
