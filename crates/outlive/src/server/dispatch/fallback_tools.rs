@@ -23,9 +23,10 @@ use crate::server::{
     },
     env::{environment::Env, task_backend::TaskBackend, task_error::unavailable},
     exec::{
-        bridge::{WaitOptions, attend, continue_round, has_view, no_such_task, wait},
+        bridge::{WaitOptions, attend, has_view, no_such_task, wait},
         gate::wait::GateWait,
         plan::is_bridged,
+        round::{Attempts, continue_round},
     },
     hosts::{
         AnswerBy,
@@ -161,12 +162,18 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
         Some(Opened::Run(_)) => return Err(ProtocolError::InvalidRequestState),
         None => {}
     }
-    let arrival = Arrival::first(env);
-    let task = match named_task(env, &call, arguments.task).await? {
-        Ok(task) => task,
+    let (tasks, arrival) = (env.tasks()?, Arrival::first(env));
+    let attempts = Attempts::new(tasks, &call, arrival, &options).await;
+    let found = loop {
+        match attempts.run(named_or_only(env, &call, arguments.task.as_deref())).await {
+            Ok(found) => break found,
+            Err(error) => attempts.wait(tasks, error).await?,
+        }
+    };
+    let (task, record) = match found {
+        Ok(found) => found,
         Err(reply) => return Ok(reply),
     };
-    let Some((task, record)) = find(env, &call, &task).await? else { return Ok(no_such_task()) };
     if let Some(seen) = arguments.seen {
         return view_poll::poll(&core, &call, &task, seen, at_most).await;
     }
@@ -181,7 +188,13 @@ async fn task_result(core: Arc<ServerCore>, call: Arc<Call>) -> Result<Outcome, 
     options.answers_by_link = answers_by(AnswerBy::Link);
     options.max_inline = max_inline;
     options.gate = tool.as_ref().and_then(|tool| gate(&core, &call, tool));
-    match attend(env, &call, &task, arrival).await? {
+    let attended = loop {
+        match attempts.run(attend(env, &call, &task, arrival)).await {
+            Ok(attended) => break attended,
+            Err(error) => attempts.wait(tasks, error).await?,
+        }
+    };
+    match attended {
         Some(attendance) => wait(attendance, options).await,
         None => Ok(denied(env, &call, &task)),
     }
@@ -276,15 +289,25 @@ fn note_cancel(tasks: &TaskBackend, call: &Call, task: &TaskId, how: &'static st
     tasks.note(call, task, how, Some(format!("cancelled with {TASK_CANCEL}")));
 }
 
-/// Returns the ID that a model names, or that of the only task that runs.
-async fn named_task(
+/// Returns the task that a model names, or the only one that runs.
+async fn named_or_only(
     env: &Env,
     call: &Call,
-    named: Option<String>,
-) -> Result<Result<String, Outcome>, ProtocolError> {
-    if let Some(named) = named {
-        return Ok(Ok(named));
-    }
+    named: Option<&str>,
+) -> Result<Result<(TaskId, TaskRecord), Outcome>, ProtocolError> {
+    let only = match named {
+        Some(_) => None,
+        None => match only_task(env, call).await? {
+            Ok(only) => Some(only),
+            Err(reply) => return Ok(Err(reply)),
+        },
+    };
+    let id = named.or(only.as_deref()).unwrap_or_default();
+    Ok(find(env, call, id).await?.ok_or_else(no_such_task))
+}
+
+/// Returns the ID of the only task that runs.
+async fn only_task(env: &Env, call: &Call) -> Result<Result<String, Outcome>, ProtocolError> {
     let tasks = env.tasks()?;
     let Some(scope) = scope(call) else {
         return Ok(Err(failed("pass the task ID as `task`".to_owned())));

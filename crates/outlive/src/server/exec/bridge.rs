@@ -9,7 +9,7 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 use outlive_protocol::{
     Call, InputMode, InputRequired, MethodResult, Outcome, Progress, ProtocolError, era,
 };
-use outlive_tasks::store::{InputSource, OpenInput, TaskId, TaskOutcome, TaskRecord};
+use outlive_tasks::store::{OpenInput, TaskId, TaskOutcome, TaskRecord};
 use outlive_wire::{CallToolResult, InputRequest, OrderedMap};
 use serde_json::Map;
 use tokio::time::{Instant, sleep_until};
@@ -24,11 +24,8 @@ use crate::server::{
     hosts::{Hosts, client::Client},
     results::deliver::{Delivered, deliver},
     run::{
-        answer_token::AnswerToken,
-        bound_args::BoundArgs,
-        input::check_response,
-        progress::TaskProgress,
-        request_state::{TaskRound, seal_task},
+        answer_token::AnswerToken, bound_args::BoundArgs, progress::TaskProgress,
+        request_state::seal_task,
     },
     tasks::{
         attendance::{Arrival, Attendance},
@@ -67,10 +64,10 @@ pub(crate) struct WaitOptions {
 }
 
 /// The end of a request's wait, and the reply that follows.
-struct Patience {
-    deadline: Instant,
+pub(super) struct Patience {
+    pub(super) deadline: Instant,
     /// Whether the client repeats the request after an empty round.
-    follows_rounds: bool,
+    pub(super) follows_rounds: bool,
     /// Interval of progress notifications.
     keep_alive: Duration,
     /// Maximum bytes of a delivered result.
@@ -79,8 +76,12 @@ struct Patience {
 }
 
 impl Patience {
-    async fn new(tasks: &TaskBackend, attendance: &Attendance, options: WaitOptions) -> Self {
-        let (call, arrival) = (attendance.call(), attendance.arrival());
+    pub(super) async fn new(
+        tasks: &TaskBackend,
+        call: &Call,
+        arrival: Arrival,
+        options: WaitOptions,
+    ) -> Self {
         let hosts = tasks.bridge_hosts();
         let (longest, rounds) = (hosts.longest_wait(), hosts.round_limit());
         let bridged = tasks.host_limits(call).await;
@@ -113,11 +114,20 @@ pub(crate) async fn wait(
     attendance: Attendance,
     options: WaitOptions,
 ) -> Result<Outcome, ProtocolError> {
-    let is_told = options.gate.is_some_and(|gate| gate.next == NextStep::Pending);
+    let (tasks, call) = (attendance.env().tasks()?, attendance.call());
+    let patience = Patience::new(tasks, call, attendance.arrival(), options).await;
+    wait_with(attendance, patience).await
+}
+
+/// Waits for the task of a bridged call with the limits of its client.
+pub(super) async fn wait_with(
+    attendance: Attendance,
+    patience: Patience,
+) -> Result<Outcome, ProtocolError> {
+    let is_told = patience.options.gate.is_some_and(|gate| gate.next == NextStep::Pending);
     let mut attendance = attendance.announcing(is_told);
     let (env, call) = (Arc::clone(attendance.env()), Arc::clone(attendance.call()));
     let tasks = env.tasks()?;
-    let patience = Patience::new(tasks, &attendance, options).await;
     let watch = tasks.engine().watch(attendance.task());
     let mut dialogue = Dialogue::default();
     let mut progress = KeepAlive::new(&call, patience.keep_alive);
@@ -167,22 +177,6 @@ pub(crate) async fn wait(
     }
 }
 
-/// Continues the wait of an earlier round, with the input responses of this one.
-pub(crate) async fn continue_round(
-    env: Arc<Env>,
-    call: Arc<Call>,
-    round: TaskRound,
-    options: WaitOptions,
-) -> Result<Outcome, ProtocolError> {
-    let tasks = env.tasks()?;
-    let arrival = Arrival::of_round(round.began_at, round.round);
-    respond(tasks, &call, &round).await?;
-    match attend(&env, &call, &round.task, arrival).await? {
-        Some(attendance) => wait(attendance, options).await,
-        None => Ok(no_such_task()),
-    }
-}
-
 /// Records that a request waits for a task. Returns `None` if this principal has no such task.
 pub(crate) async fn attend(
     env: &Arc<Env>,
@@ -201,33 +195,6 @@ pub(crate) async fn attend(
     };
     let attended = Attending::new(env, call, write, |attended| Some(attended.ok()??.task)).await?;
     Ok(attended.map(|attended| Attendance::new(env, call, attended, arrival, None)))
-}
-
-/// Stores the input responses of a round.
-async fn respond(tasks: &TaskBackend, call: &Call, round: &TaskRound) -> Result<(), ProtocolError> {
-    if round.responses.is_empty() {
-        return Ok(());
-    }
-    let principal = call.principal().key();
-    let record = tasks.engine().store().get(principal, &round.task).await;
-    let Some(record) = record.map_err(|error| unavailable(&error))? else { return Ok(()) };
-    for OpenInput { name, request, .. } in &record.input_requests {
-        if let Some(response) = round.responses.get(name) {
-            check_response(request, response).map_err(|reason| {
-                ProtocolError::invalid_params(format!(
-                    "`params.inputResponses`: `{name}`: {reason}"
-                ))
-            })?;
-        }
-    }
-    let responses = round.responses.clone().into_iter().collect();
-    let max_bytes = tasks.allowance(principal).max_bytes;
-    let store = tasks.engine().store();
-    let taken =
-        store.respond(principal, &round.task, InputSource::Client, responses, max_bytes).await;
-    let taken = taken.map_err(|error| tasks.refused(call, &error))?.unwrap_or_default();
-    tasks.note(call, &round.task, "updated", Some(format!("{taken} input responses stored")));
-    Ok(())
 }
 
 /// A response that ends the wait before the task has ended.
@@ -275,7 +242,8 @@ async fn input_reply(
         }
         InputMode::RoundTrip if !accepted.is_empty() && patience.follows_rounds => {
             let accepted = accepted.into_iter().map(|input| (input.name, input.request)).collect();
-            round(env, attendance, patience, accepted).map(Reply::Round).map(Some)
+            let (call, task, arrival) = (call, attendance.task(), attendance.arrival());
+            round(env, call, (task, arrival), patience, accepted).map(Reply::Round).map(Some)
         }
         // A model that polls has seen the input request, and waits for the answer.
         _ if !patience.options.is_poll => {
@@ -295,7 +263,10 @@ async fn slice_over(
     // A host with the task view gets a pending result, whose next step shows the view.
     let has_round = patience.follows_rounds && !has_view(env, attendance.call());
     let reply = match record {
-        _ if has_round => Reply::Round(round(env, &attendance, patience, Vec::new())?),
+        _ if has_round => {
+            let (call, task) = (attendance.call(), attendance.task());
+            Reply::Round(round(env, call, (task, attendance.arrival()), patience, Vec::new())?)
+        }
         Some(record)
             if patience.options.gate.is_some_and(|gate| gate.withdraws)
                 && is_undecided(&record) =>
@@ -316,13 +287,13 @@ async fn slice_over(
 }
 
 /// Returns a round that names the task, with input requests or without.
-fn round(
+pub(super) fn round(
     env: &Arc<Env>,
-    attendance: &Attendance,
+    call: &Arc<Call>,
+    (task, arrival): (&TaskId, Arrival),
     patience: &Patience,
     requests: Vec<(String, InputRequest)>,
 ) -> Result<InputRequired, ProtocolError> {
-    let (call, task, arrival) = (attendance.call(), attendance.task(), attendance.arrival());
     let bound_args = &patience.options.bound_args;
     let state = seal_task(env, call, bound_args, (task, arrival.first_at), arrival.round + 1)?;
     Ok(InputRequired { requests: OrderedMap(requests), state, retry_after: None })

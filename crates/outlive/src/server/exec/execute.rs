@@ -8,13 +8,14 @@ use outlive_wire::CallToolResult;
 use crate::server::{
     env::{environment::Env, task_backend::TaskBackend},
     exec::{
-        bridge::{WaitOptions, continue_round},
+        bridge::WaitOptions,
         executable::{Executable, Invocation},
         gate::{self, binding::NextStep, denial::unless_denied, start::GatedCall, wait::GateWait},
         idempotency::IdempotencyGuard,
         join::{Join, join_or_start, join_policy},
         plan::{ExecutionPlan, PlanError, ReplyMode, Start, TaskOffer, TaskRequest, is_bridged},
         promote, respond,
+        round::continue_round,
     },
     extract::cx::{Arguments, Cx},
     hosts::{AnswerBy, Hosts},

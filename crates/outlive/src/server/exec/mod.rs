@@ -6,7 +6,8 @@
 //!   stream of a legacy client.
 //! - `promote`: turns a call into a task; `task_run`: a call that the engine runs; `task_reply`: a
 //!   task as the outcome of a call.
-//! - `bridge`: calls of clients without tasks wait for their task; `join`: repeated calls.
+//! - `bridge`: calls of clients without tasks wait for their task; `round`: their later rounds;
+//!   `join`: repeated calls.
 //! - `gate`: calls that wait for approval before they start.
 //! - `idempotency`: calls that take effect once; `respond`: the response mode of a call.
 
@@ -20,6 +21,7 @@ pub(crate) mod join;
 pub(crate) mod plan;
 pub(crate) mod promote;
 pub(crate) mod respond;
+pub(crate) mod round;
 pub(crate) mod sent_input;
 pub(crate) mod task_reply;
 pub(crate) mod task_run;
