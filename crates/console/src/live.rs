@@ -115,7 +115,8 @@ impl Watch {
         }
         let vault = self.state.sign_in.vault.clone();
         let (mut changed, mut checked) = (self.tasks.clone(), vault.instant());
-        while self.send(&changed, &out).await.is_some() {
+        // Boxed, so that a stream that waits needs no room for what it does then.
+        while Box::pin(self.send(&changed, &out)).await.is_some() {
             vault.sleep(INTERVAL).await;
             changed.clear();
             let is_quiet = tokio::select! {
@@ -133,7 +134,7 @@ impl Watch {
             }
             let now = vault.instant();
             if is_quiet || now.saturating_duration_since(checked) >= CHECK_INTERVAL {
-                if !self.check().await {
+                if !Box::pin(self.check()).await {
                     return;
                 }
                 checked = now;

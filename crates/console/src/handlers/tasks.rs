@@ -32,8 +32,13 @@ pub(crate) async fn list(visit: &Visit<'_>) -> Result<Reply, PageError> {
     let query = query(visit, &values)?;
     let after = values.get("after").map(|it| people.open_cursor::<ListCursor>(visitor, it));
     let after = after.transpose()?;
-    let found = people.tasks(visitor, &query, after.as_ref(), LIMIT).await?;
-    let count = people.count(visitor, &query).await?;
+    // Each takes a read connection of the store for some milliseconds.
+    let (found, count, context) = tokio::join!(
+        people.tasks(visitor, &query, after.as_ref(), LIMIT),
+        people.count(visitor, &query),
+        visit.context(),
+    );
+    let (found, count) = (found?, count?);
     let next = found.next.as_ref().and_then(|next| people.seal_cursor(visitor, next));
     let list = TaskList {
         filter: &Filter::read(&values),
@@ -42,7 +47,7 @@ pub(crate) async fn list(visit: &Visit<'_>) -> Result<Reply, PageError> {
         next: next.as_deref(),
         is_first: after.is_none(),
     };
-    let html = tasks::render(&visit.context().await?, &list);
+    let html = tasks::render(&context?, &list);
     Ok(page(StatusCode::OK, html.into_string()))
 }
 
