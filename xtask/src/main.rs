@@ -6,6 +6,7 @@
 
 mod advisories;
 mod bench;
+mod beside;
 mod build_time;
 mod examples;
 mod features;

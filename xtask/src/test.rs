@@ -14,6 +14,7 @@ use xtask::{
     tools::{self, Tool},
 };
 
+use crate::beside::Beside;
 use crate::{advisories, examples, features, instructions, public_api, release, testbench, tidy};
 
 /// Page that `--write` writes.
@@ -110,11 +111,6 @@ const STEPS: &[Step] = &[
         run: Run::Testbench(&["conformance", "--through-gateway", "--short", "--with-tests"]),
     },
     Step { name: "site", set: Set::All, run: Run::Testbench(&["site", "--with-tests"]) },
-    Step {
-        name: "console",
-        set: Set::All,
-        run: Run::Testbench(&["console", "--short", "--with-tests"]),
-    },
     Step { name: "clients", set: Set::All, run: Run::Testbench(&["clients", "--with-tests"]) },
     Step {
         name: "interop",
@@ -122,6 +118,17 @@ const STEPS: &[Step] = &[
         run: Run::Testbench(&["interop", "--short", "--with-tests"]),
     },
     Step { name: "logins", set: Set::All, run: Run::Testbench(&["logins", "--with-tests"]) },
+    Step {
+        name: "killed-clients",
+        set: Set::All,
+        run: Run::Testbench(&["killed-clients", "--runs", "60", "--with-tests"]),
+    },
+    Step { name: "soak", set: Set::All, run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
+    Step {
+        name: "console",
+        set: Set::All,
+        run: Run::Testbench(&["console", "--short", "--with-tests"]),
+    },
     Step { name: "views", set: Set::All, run: Run::Testbench(&["views", "--with-tests"]) },
     Step {
         name: "hosts",
@@ -144,11 +151,6 @@ const STEPS: &[Step] = &[
         run: Run::Testbench(&["crash", "--store", "postgres", "--seconds", "60", "--with-tests"]),
     },
     Step {
-        name: "killed-clients",
-        set: Set::All,
-        run: Run::Testbench(&["killed-clients", "--runs", "60", "--with-tests"]),
-    },
-    Step {
         name: "hostile",
         set: Set::All,
         run: Run::Testbench(&["hostile", "--short", "--with-tests"]),
@@ -163,8 +165,14 @@ const STEPS: &[Step] = &[
         set: Set::All,
         run: Run::Testbench(&["crash", "--gateway", "--short", "--with-tests"]),
     },
-    Step { name: "soak", set: Set::All, run: Run::Testbench(&["soak", "--short", "--with-tests"]) },
 ];
+
+/// Steps that run at the lowest priority beside those that follow. They build with a profile of their
+/// own, so cargo does not wait for them.
+const BESIDE: &[(&str, &[&str])] = &[("instructions", &["instructions"])];
+
+/// The first step that measures times. From here on, nothing runs beside a step.
+const FIRST_MEASURED: &str = "console";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let list = args.flag("--list");
@@ -194,47 +202,75 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             if only.is_empty() { all || step.set == Set::Quick } else { only.contains(&name) };
         in_run && !skip.contains(&name)
     };
-    let times = run_steps(STEPS.iter().filter(chosen))?;
+    let (times, total) = run_steps(STEPS.iter().filter(chosen))?;
     if write {
-        fs::write(process::root().join(PAGE), page(&times)).context("could not write the page")?;
+        fs::write(process::root().join(PAGE), page(&times, total))
+            .context("could not write the page")?;
     }
     Ok(())
 }
 
-/// Runs the steps. Returns the duration of each.
-fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<Vec<(&'a Step, Duration)>> {
+/// Steps and their durations.
+type Times<'a> = Vec<(&'a Step, Duration)>;
+
+/// Runs the steps. Returns the duration of each, and that of the run.
+fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<(Times<'a>, Duration)> {
     let start = Instant::now();
-    let (mut times, mut notes) = (Vec::new(), Vec::new());
-    for step in steps {
-        eprintln!("\n== {} ({} so far): {}", step.name, seconds(start.elapsed()), step.run);
+    let (mut times, mut notes, mut beside) = (Vec::new(), Vec::new(), Vec::new());
+    let steps: Vec<&Step> = steps.collect();
+    let measured = STEPS.iter().position(|step| step.name == FIRST_MEASURED);
+    let is_measured =
+        |step: &Step| STEPS.iter().position(|other| other.name == step.name) >= measured;
+    for (index, &step) in steps.iter().enumerate() {
+        if is_measured(step) {
+            join(&mut beside, &mut times)?;
+        }
+        let time = seconds(start.elapsed());
+        let followed = steps.get(index + 1).is_some_and(|next| !is_measured(next));
+        let words = BESIDE.iter().find(|(name, _)| *name == step.name && followed);
+        if let Some((_, words)) = words {
+            eprintln!("\n== {} ({time} so far), beside the next steps: {}", step.name, step.run);
+            beside.push((step, Beside::start(words)?));
+            continue;
+        }
+        eprintln!("\n== {} ({time} so far): {}", step.name, step.run);
         let begun = Instant::now();
-        let note = step.run.start().with_context(|| {
-            format!(
-                "step `{}` failed; repeat it with `cargo xtask test --only {}`",
-                step.name, step.name
-            )
-        })?;
+        let note = step.run.start().with_context(|| failed(step))?;
         notes.extend(note);
         times.push((step, begun.elapsed()));
     }
+    join(&mut beside, &mut times)?;
     println!("\nEvery step passed.");
     for (step, time) in &times {
         println!("  {:<19} {:>9}", step.name, seconds(*time));
     }
-    println!("  {:<19} {:>9}", "total", seconds(start.elapsed()));
+    let total = start.elapsed();
+    println!("  {:<19} {:>9}", "total", seconds(total));
     for note in notes {
         println!("{note}");
     }
-    Ok(times)
+    Ok((times, total))
+}
+
+/// Waits for the steps that run beside others.
+fn join<'a>(beside: &mut Vec<(&'a Step, Beside)>, times: &mut Times<'a>) -> Result<()> {
+    for (step, running) in beside.drain(..) {
+        eprintln!("\n== {}, which ran beside the steps before:", step.name);
+        times.push((step, running.join().with_context(|| failed(step))?));
+    }
+    Ok(())
+}
+
+fn failed(step: &Step) -> String {
+    let name = step.name;
+    format!("step `{name}` failed; repeat it with `cargo xtask test --only {name}`")
 }
 
 /// Returns the page of times.
-fn page(times: &[(&Step, Duration)]) -> String {
+fn page(times: &[(&Step, Duration)], total: Duration) -> String {
     let cores = process::cores();
-    let minutes = |set: fn(Set) -> bool| {
-        let times = times.iter().filter(|(step, _)| set(step.set));
-        times.map(|(_, time)| time.as_secs_f64()).sum::<f64>() / 60.0
-    };
+    let quick = times.iter().filter(|(step, _)| step.set == Set::Quick);
+    let quick = quick.map(|(_, time)| time.as_secs_f64()).sum::<f64>();
     let mut text = format!(
         "# Test times\n\n\
          `cargo xtask test --all --write` wrote this page, on {cores} cores. With an empty target folder, the first steps include all \
@@ -242,11 +278,16 @@ fn page(times: &[(&Step, Duration)]) -> String {
          - `cargo xtask test`: {:.1} min (bar: 15)\n\
          - `cargo xtask test --all`: {:.1} min (bar: 60)\n\n\
          | step | run | seconds |\n|---|---|---|\n",
-        minutes(|set| set == Set::Quick),
-        minutes(|_| true),
+        quick / 60.0,
+        total.as_secs_f64() / 60.0,
     );
     for (step, time) in times {
-        let run = if step.set == Set::Quick { "both" } else { "`--all`" };
+        let is_beside = BESIDE.iter().any(|(name, _)| *name == step.name);
+        let run = match step.set {
+            Set::Quick => "both",
+            Set::All if is_beside => "`--all`, beside others",
+            Set::All => "`--all`",
+        };
         text += &format!("| {} | {run} | {:.0} |\n", step.name, time.as_secs_f64());
     }
     text
@@ -322,7 +363,7 @@ impl std::fmt::Display for Run {
 mod tests {
     use std::time::Duration;
 
-    use super::{Args, STEPS, Set, names, page, run};
+    use super::{Args, BESIDE, FIRST_MEASURED, STEPS, Set, names, page, run};
 
     #[test]
     fn step_names_are_unique() {
@@ -336,9 +377,19 @@ mod tests {
     fn page_sums_quick_steps_and_all_steps() {
         let quick = STEPS.iter().find(|step| step.set == Set::Quick).unwrap();
         let other = STEPS.iter().find(|step| step.set == Set::All).unwrap();
-        let page = page(&[(quick, Duration::from_secs(60)), (other, Duration::from_secs(120))]);
+        let times = [(quick, Duration::from_secs(60)), (other, Duration::from_secs(150))];
+        let page = page(&times, Duration::from_secs(180));
         assert!(page.contains("`cargo xtask test`: 1.0 min"), "{page}");
         assert!(page.contains("`cargo xtask test --all`: 3.0 min"), "{page}");
+    }
+
+    #[test]
+    fn steps_beside_others_are_steps_before_the_first_measured_one() {
+        let position = |name| STEPS.iter().position(|step| step.name == name);
+        let measured = position(FIRST_MEASURED).unwrap();
+        for (name, _) in BESIDE {
+            assert!(position(name).unwrap() < measured, "{name}");
+        }
     }
 
     #[test]
