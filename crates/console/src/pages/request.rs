@@ -272,6 +272,9 @@ fn compared(arguments: &[ShownArgument], previous: &[ShownArgument]) -> Vec<Argu
     compared.collect()
 }
 
+/// Fact about an approval whose command this server cannot show.
+const OTHER_DEFINITION: &str = "the tool has changed since the call was made; if you approve, you are asked again with what then runs";
+
 fn facts(view: &InputView) -> Vec<(&'static str, String)> {
     let item = &view.detail.item;
     let caller = match (view.is_own, &item.person) {
@@ -289,6 +292,9 @@ fn facts(view: &InputView) -> Vec<(&'static str, String)> {
         facts.push(("then", format!("the call runs once, for {caller}")));
         let needed = time_text::count(binding.count.max(1).into(), "vote");
         facts.push(("needs", format!("{needed} of {}", people(&item.audience))));
+        if !view.has_definition && item.state == InputRequestState::Open {
+            facts.push(("changed", OTHER_DEFINITION.to_owned()));
+        }
     }
     facts
 }

@@ -53,6 +53,9 @@ pub struct InputView {
     pub previous: Vec<ShownArgument>,
     /// Words of the command that the call runs.
     pub runs: Option<Vec<String>>,
+    /// Whether this server has the definition of the tool that an approval covers. If not, `runs` is
+    /// empty, and people who approve are asked again before the call runs.
+    pub has_definition: bool,
     /// Description of the tool.
     pub tool_description: Option<String>,
     /// Name and version of the client that made the call, as the client claims.
@@ -72,6 +75,7 @@ impl InputView {
             arguments: Vec::new(),
             previous: Vec::new(),
             runs: None,
+            has_definition: true,
             tool_description: None,
             client: None,
         }
@@ -133,7 +137,12 @@ impl People {
         let detail = self.find_request(visitor, task, name).await?;
         let digest = digest(&detail.item);
         let tool = self.tool(&detail.item.tool);
+        let has_definition = tool.as_ref().is_none_or(|tool| covers(&detail.item, tool));
         let mut view = InputView::new(detail, digest);
+        view.has_definition = has_definition;
+        if !has_definition {
+            view.digest.push_str(OTHER_DEFINITION);
+        }
         let item = &view.detail.item;
         view.is_own = visitor.owns_request(item);
         view.shows_contents = visitor.sees_request_contents(item);
@@ -179,7 +188,8 @@ impl People {
     ) -> Result<AnswerReceipt, PeopleError> {
         let InputRequestDetail { item, .. } = self.find_request(visitor, task, name).await?;
         let person = may_respond(visitor, &item)?;
-        if answer.digest != digest(&item) {
+        let seen = answer.digest.strip_suffix(OTHER_DEFINITION);
+        if seen.unwrap_or(&answer.digest) != digest(&item) {
             return Ok(AnswerReceipt::DigestDiffers);
         }
         let reason = answer.reason.as_deref().map(str::trim).filter(|text| !text.is_empty());
@@ -190,6 +200,7 @@ impl People {
             .reason(reason.map(str::to_owned))
             .channel(visitor.channel().as_str().to_owned())
             .digest(item.binding.as_ref().map(|binding| binding.digest.clone()))
+            .saw_definition(seen.is_none())
             .audit(Some((audit.clone(), self.audit_limits().0)))
             .max_bytes(self.max_bytes(&item.principal));
         let outcome = self.store().decide(task, name, &decision).await?;
@@ -259,6 +270,9 @@ impl People {
         Ok(Vec::new())
     }
 }
+
+/// End of the digest of a view without the definition that the approval covers.
+const OTHER_DEFINITION: &str = "-other-definition";
 
 /// Returns the digest of what a person sees: of the approval, or of tool, call and request.
 pub(super) fn digest(item: &InboxItem) -> String {

@@ -99,8 +99,7 @@ mod tests {
     };
 
     fn vote(person: &str) -> Vote {
-        let (channel, reason) = ("console".to_owned(), None);
-        Vote { person: person.to_owned(), accepts: true, reason, channel, at: 1 }
+        Vote::new(person, true, "console", 1)
     }
 
     fn decision(person: Option<&str>, accepts: bool) -> Decision {

@@ -224,19 +224,23 @@ pub struct Vote {
     pub reason: Option<String>,
     /// Path of the vote, such as `console` or `link`.
     pub channel: String,
+    /// Whether the person saw the tool as the [`Binding`] names it. False if the server that showed
+    /// the request had another definition of the tool.
+    pub saw_definition: bool,
     /// When the store recorded the vote.
     pub at: UnixMillis,
 }
 
 impl Vote {
-    /// Creates a vote without a reason.
+    /// Creates a vote without a reason, of a person who saw the definition.
     pub fn new(
         person: impl Into<String>,
         accepts: bool,
         channel: impl Into<String>,
         at: UnixMillis,
     ) -> Self {
-        Self { person: person.into(), accepts, reason: None, channel: channel.into(), at }
+        let (person, channel) = (person.into(), channel.into());
+        Self { person, accepts, reason: None, channel, saw_definition: true, at }
     }
 }
 
@@ -258,6 +262,8 @@ pub struct Decision {
     pub channel: String,
     /// Digest that the person saw. Compared with [`Binding::digest`] if the request has a binding.
     pub digest: Option<String>,
+    /// Whether the person saw the tool as the binding names it.
+    pub saw_definition: bool,
     /// Audit event of the vote, and its retention.
     pub audit: Option<(AuditEvent, Duration)>,
     /// Maximum stored bytes of the task's principal.
@@ -275,6 +281,7 @@ impl Decision {
             reason: None,
             channel: "console".to_owned(),
             digest: None,
+            saw_definition: true,
             audit: None,
             max_bytes: u64::MAX,
         }
@@ -287,6 +294,7 @@ impl Decision {
             accepts: self.accepts,
             reason: self.reason.clone(),
             channel: self.channel.clone(),
+            saw_definition: self.saw_definition,
             at,
         })
     }
@@ -297,6 +305,7 @@ setters!(Decision {
     reason: Option<String>,
     channel: String,
     digest: Option<String>,
+    saw_definition: bool,
     audit: Option<(AuditEvent, Duration)>,
     max_bytes: u64,
 });

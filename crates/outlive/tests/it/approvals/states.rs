@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use outlive::{
+    people::{Answer, Channel, People, PeopleConfig, Visitor},
     server::{
-        Durable, Result, State, Tool,
+        Durable, Principal, Result, State, Tool,
         tasks::{OnCrash, TaskPolicy},
     },
-    store::{DecisionOutcome, Phase, TaskStore},
+    store::{DecisionOutcome, DecisionStore, Phase, TaskStore},
 };
 use serde_json::json;
 
@@ -229,6 +230,50 @@ async fn approval_of_earlier_definition_is_requested_again() {
     assert_eq!(world.vote(&second, "ada", true).await, DecisionOutcome::Settled);
     assert_eq!(get(&mut pipe, &task).await["status"], "completed");
     assert_eq!(world.runs.all(), ["1 prod"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn approval_without_sight_of_the_definition_is_requested_again() {
+    let world = World::default();
+    let server = world.server(two_of_three());
+    let mut pipe = modern(&server);
+    let task = start(&mut pipe, "1").await;
+    let first = world.only().await;
+    world.approve_other_definition(&first, "ada").await;
+    assert_eq!(world.vote(&first, "ben", true).await, DecisionOutcome::Settled);
+    let second = world.only().await;
+    assert_eq!((second.name.as_str(), world.runs.count()), ("#approval#2", 0));
+    for person in ["ada", "ben"] {
+        world.vote(&second, person, true).await;
+    }
+    assert_eq!(get(&mut pipe, &task).await["status"], "completed");
+    assert_eq!(world.runs.all(), ["1 prod"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn view_of_a_server_with_another_definition_leads_to_a_vote_that_says_so() {
+    let world = World::default();
+    let server = world.server(two_of_three());
+    start(&mut modern(&server), "1").await;
+    let item = world.only().await;
+    let changed = tool(two_of_three()).task(TaskPolicy::auto()).definition("./deploy --force");
+    let other = world.server_of(changed);
+    for (server, person, has_definition) in [(&server, "ada", true), (&other, "ben", false)] {
+        let (people, visitor) = (People::new(server).unwrap(), visitor(person));
+        let view = people.input_request(&visitor, &item.task, &item.name).await.unwrap();
+        assert_eq!(view.has_definition, has_definition, "{person}");
+        let answer = Answer { digest: view.digest, accepts: true, ..Answer::default() };
+        people.answer(&visitor, &item.task, &item.name, answer).await.unwrap();
+        let detail = world.store.input_request(&item.task, &item.name).await.unwrap().unwrap();
+        let vote = detail.votes.iter().find(|vote| vote.person == person).unwrap();
+        assert_eq!(vote.saw_definition, has_definition, "{person}");
+    }
+}
+
+/// Returns a person in a browser.
+fn visitor(person: &str) -> Visitor {
+    let principal = Principal::named(person).deciding();
+    Visitor::new(&principal, &PeopleConfig::default(), Channel::Console)
 }
 
 #[tokio::test(start_paused = true)]

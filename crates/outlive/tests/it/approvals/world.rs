@@ -175,6 +175,25 @@ impl World {
         person: &str,
         accepts: bool,
     ) -> DecisionOutcome {
+        self.decide(item, person, accepts, true).await
+    }
+
+    /// Approves a request as a person does whose server has another definition of the tool.
+    pub(super) async fn approve_other_definition(
+        &self,
+        item: &InboxItem,
+        person: &str,
+    ) -> DecisionOutcome {
+        self.decide(item, person, true, false).await
+    }
+
+    async fn decide(
+        &self,
+        item: &InboxItem,
+        person: &str,
+        accepts: bool,
+        saw_definition: bool,
+    ) -> DecisionOutcome {
         let action = if accepts { "accept" } else { "decline" };
         let reason = (!accepts).then_some("not before the freeze is over");
         let response = json!({"action": action, "reason": reason, "by": person});
@@ -182,7 +201,8 @@ impl World {
         let decision = Decision::new(Some(person.to_owned()), accepts, raw(&response))
             .scopes(vec!["ops".to_owned()])
             .reason(reason.map(str::to_owned))
-            .digest(digest);
+            .digest(digest)
+            .saw_definition(saw_definition);
         let outcome = self.store.decide(&item.task, &item.name, &decision).await.unwrap();
         settle().await;
         outcome

@@ -386,7 +386,7 @@ async fn input_request_is_read_after_its_settlement(bench: ContractBench) {
     bench.gate("a", by(&["ada", "ben"]), 2).await;
     bench.advance(MINUTE);
     let before = bench.now().await;
-    bench.decide("a", &vote("ben", true).channel("link".to_owned())).await;
+    bench.decide("a", &vote("ben", true).channel("link".to_owned()).saw_definition(false)).await;
     bench.advance(MINUTE);
     let reason = Some("ü, not before the freeze is over".to_owned());
     bench.decide("a", &vote("ada", false).reason(reason.clone())).await;
@@ -397,6 +397,7 @@ async fn input_request_is_read_after_its_settlement(bench: ContractBench) {
         .map(|vote| (vote.person.as_str(), vote.accepts, vote.channel.as_str(), &vote.reason))
         .collect();
     assert_eq!(seen, [("ben", true, "link", &None), ("ada", false, "console", &reason)]);
+    assert_eq!([votes[0].saw_definition, votes[1].saw_definition], [false, true]);
     assert!(before <= votes[0].at && votes[0].at + 60_000 <= votes[1].at, "{votes:?}");
     assert_eq!(item.settled_at, Some(votes[1].at));
     let response = response.map(|response| response.get().to_owned());

@@ -61,6 +61,7 @@ pub(super) fn record(
             decision.accepts,
             optional(decision.reason.as_ref()),
             owned(&decision.channel),
+            decision.saw_definition,
             body.transpose()?,
             to_column(decision.max_bytes),
             event,

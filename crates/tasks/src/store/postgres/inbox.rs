@@ -75,7 +75,7 @@ pub(super) const VOTED: &str = items!(
 );
 // A reissued request has the same journal key, and the response belongs to the last issue.
 pub(super) const DETAIL: &str = items!(
-    ", v.persons, v.accepts, v.reasons, v.channels, v.times,
+    ", v.persons, v.accepts, v.reasons, v.channels, v.times, v.saw_definition,
      (SELECT e.body FROM journal_entry e WHERE e.task = q.task AND e.key = q.journal_key
          AND e.is_input AND q.state = 1 AND NOT EXISTS (SELECT FROM input_request l
              WHERE l.task = q.task AND l.journal_key = q.journal_key AND l.ordinal > q.ordinal)),
@@ -85,7 +85,8 @@ pub(super) const DETAIL: &str = items!(
          array_agg(accepts ORDER BY voted_at, person) AS accepts,
          array_agg(reason ORDER BY voted_at, person) AS reasons,
          array_agg(channel ORDER BY voted_at, person) AS channels,
-         array_agg(voted_at ORDER BY voted_at, person) AS times
+         array_agg(voted_at ORDER BY voted_at, person) AS times,
+         array_agg(saw_definition ORDER BY voted_at, person) AS saw_definition
          FROM vote WHERE task = q.task AND wire_key = q.wire_key) AS v
      WHERE t.id = $1 AND q.wire_key = $2 AND q.body IS NOT NULL"
 );
@@ -185,7 +186,7 @@ pub(super) fn detail(shared: &Shared, task: &TaskId, name: &str) -> Call {
 
 pub(super) fn read_detail(rows: &[Row]) -> Result<Option<Observed>, PostgresError> {
     let Some(row) = rows.first() else { return Ok(None) };
-    let response = match get::<Option<&str>>(row, 20)? {
+    let response = match get::<Option<&str>>(row, 21)? {
         Some(body) => match from_json("journal", body)? {
             JournalEntry::Answer(response) => Some(response),
             _ => None,
@@ -193,19 +194,20 @@ pub(super) fn read_detail(rows: &[Row]) -> Result<Option<Observed>, PostgresErro
         None => None,
     };
     let detail = InputRequestDetail { item: item(row)?, votes: votes(row)?, response };
-    Ok(Some(Observed { detail, ordinal: get(row, 21)?, now: from_column(get(row, 22)?) }))
+    Ok(Some(Observed { detail, ordinal: get(row, 22)?, now: from_column(get(row, 23)?) }))
 }
 
 fn votes(row: &Row) -> Result<Vec<Vote>, PostgresError> {
     let persons = list::<String>(row, 15)?.into_iter().zip(list::<bool>(row, 16)?);
     let reasons = list::<Option<String>>(row, 17)?.into_iter();
     let channels = list::<String>(row, 18)?.into_iter().zip(list::<i64>(row, 19)?);
-    let votes = persons.zip(reasons).zip(channels);
-    let votes = votes.map(|(((person, accepts), reason), (channel, at))| Vote {
+    let votes = persons.zip(reasons).zip(channels).zip(list::<bool>(row, 20)?);
+    let votes = votes.map(|((((person, accepts), reason), (channel, at)), saw_definition)| Vote {
         person: from_text(person),
         accepts,
         reason: reason.map(from_text),
         channel: from_text(channel),
+        saw_definition,
         at: from_column(at),
     });
     Ok(votes.collect())

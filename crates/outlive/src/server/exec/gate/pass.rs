@@ -14,7 +14,9 @@ use std::{
 };
 
 use outlive_protocol::{CallFuture, MethodResult, Outcome, ProtocolError};
-use outlive_tasks::{APPROVAL, InputPoll, JournalEntry, START, WriteTicket, poll_as};
+use outlive_tasks::{
+    APPROVAL, InputPoll, JournalEntry, START, WriteTicket, poll_as, store::InputRequestDetail,
+};
 use outlive_wire::{CallToolResult, RawJson};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -116,7 +118,7 @@ impl Pass {
         if !decision.is_approval() {
             return Err(Ok(self.deny(decision).await?));
         }
-        if self.is_stale() {
+        if self.is_stale() || !self.was_definition_shown().await {
             self.reissue()?;
             return self.end_run(Duration::from_millis(self.journal.last.decision_millis)).await;
         }
@@ -159,22 +161,9 @@ impl Pass {
 
     /// Withdraws the request. Returns the response if people decided before that.
     async fn expire(&self) -> Result<RawJson, Stop> {
-        let (env, inputs) = (self.cx.env(), self.run.journal().inputs());
-        let (tasks, name) = (tasks(env)?, inputs.approval_name());
-        self.written(inputs.withdraw_approval()).await?;
-        if let (Some(people), Some(task)) = (&tasks.people, self.run.task_id()) {
-            let found = loop {
-                match people.input_request(&task, &name).await {
-                    Ok(found) => break found,
-                    Err(error) => {
-                        tracing::warn!(%error, "decision about a call cannot be read");
-                        tokio::time::sleep(RETRY).await;
-                    }
-                }
-            };
-            if let Some(response) = found.and_then(|found| found.response) {
-                return Ok(response);
-            }
+        self.written(self.run.journal().inputs().withdraw_approval()).await?;
+        if let Some(response) = self.stored_request().await.and_then(|request| request.response) {
+            return Ok(response);
         }
         self.free_place().await?;
         self.audit("gate-expired", None)?;
@@ -202,6 +191,28 @@ impl Pass {
         self.gated
             .as_ref()
             .is_some_and(|gated| !self.journal.last.covers(&gated.digest, &gated.gate.definition))
+    }
+
+    /// Returns whether all people who approved saw the definition. A server that had another one, for
+    /// example while servers were updated, could not show what runs.
+    async fn was_definition_shown(&self) -> bool {
+        let request = self.stored_request().await;
+        request.is_none_or(|request| request.votes.iter().all(|vote| vote.saw_definition))
+    }
+
+    /// Returns the approval request with its votes, as the store has it.
+    async fn stored_request(&self) -> Option<InputRequestDetail> {
+        let people = self.cx.env().tasks.as_ref()?.people.as_ref()?;
+        let (task, name) = (self.run.task_id()?, self.run.journal().inputs().approval_name());
+        loop {
+            match people.input_request(&task, &name).await {
+                Ok(found) => return found,
+                Err(error) => {
+                    tracing::warn!(%error, "decision about a call cannot be read");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
     }
 
     /// Opens another approval request, for the current definition.

@@ -7,7 +7,8 @@
 CREATE FUNCTION record_vote(
     _id text, _wire_key text, _ordinal bigint, _votes bigint,
     _person text,              -- NULL for an operator, who leaves no vote
-    _accepts boolean, _reason text, _channel text, _body text, _max_bytes bigint,
+    _accepts boolean, _reason text, _channel text, _saw_definition boolean, _body text,
+    _max_bytes bigint,
     _audit text[],             -- task, principal, action, reason and worker of the audit event
     _retention bigint, _shift bigint)
 RETURNS integer LANGUAGE plpgsql AS $$
@@ -35,8 +36,10 @@ BEGIN
         RETURN 2;
     END IF;
     IF _person IS NOT NULL THEN
-        INSERT INTO vote (task, wire_key, person, id, accepts, voted_at, reason, channel)
-            VALUES (_task.number, _wire_key, _person, _id, _accepts, _now, _reason, _channel);
+        INSERT INTO vote (task, wire_key, person, id, accepts, voted_at, reason, channel,
+                saw_definition)
+            VALUES (_task.number, _wire_key, _person, _id, _accepts, _now, _reason, _channel,
+                _saw_definition);
     END IF;
     IF _body IS NOT NULL THEN
         _before := count_open(_task.number);

@@ -155,6 +155,7 @@ CREATE TABLE vote (
     voted_at bigint NOT NULL,
     reason text,
     channel text NOT NULL,
+    saw_definition boolean NOT NULL, -- whether the person saw the tool as the request binds it
     PRIMARY KEY (task, wire_key, person)
 );
 CREATE INDEX vote_person ON vote (person, voted_at, id);

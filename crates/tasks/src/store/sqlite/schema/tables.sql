@@ -162,6 +162,7 @@ CREATE TABLE vote (
     voted_at INTEGER NOT NULL,
     channel TEXT NOT NULL,
     reason TEXT,
+    saw_definition INTEGER NOT NULL, -- whether the person saw the tool as the request binds it
     PRIMARY KEY (task, wire_key, person),
     FOREIGN KEY (task, wire_key) REFERENCES input_request ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
