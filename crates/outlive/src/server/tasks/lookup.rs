@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlive_protocol::{Call, ClientTaskSupport, ProtocolError, TaskView, era};
-use outlive_tasks::store::{TaskId, TaskRecord};
+use outlive_tasks::store::{StoreError, TaskId, TaskOutcome, TaskRecord};
 
 use crate::server::{
     caller_key::caller_key,
@@ -82,15 +82,50 @@ pub(crate) fn gate(call: &Call) -> Result<(), ProtocolError> {
     }
 }
 
+/// Returns the record of a task that the caller sees, with its whole result.
 pub(crate) async fn look(
     tasks: &TaskBackend,
     call: &Call,
     id: &TaskId,
 ) -> Result<TaskRecord, ProtocolError> {
-    let view = tasks.engine().get(call.principal().key(), id).await;
-    let view = view.map_err(|error| unavailable(&error))?;
-    let view = view.filter(|view| view.acknowledged && call.rules().sees_task(&view.origin));
-    view.ok_or_else(|| {
+    let found = tasks.engine().get(call.principal().key(), id).await;
+    seen(tasks, call, id, found)
+}
+
+/// Returns the record of a task that the caller sees. Does not read the parts of a large result.
+pub(crate) async fn look_without_parts(
+    tasks: &TaskBackend,
+    call: &Call,
+    id: &TaskId,
+) -> Result<TaskRecord, ProtocolError> {
+    let found = tasks.engine().store().get(call.principal().key(), id).await;
+    seen(tasks, call, id, found)
+}
+
+/// Returns an outcome of a task with its whole result.
+pub(crate) async fn whole(
+    tasks: &TaskBackend,
+    call: &Call,
+    id: &TaskId,
+    outcome: TaskOutcome,
+) -> Result<TaskOutcome, ProtocolError> {
+    match outcome {
+        TaskOutcome::LargeResult(_) => {
+            look(tasks, call, id).await?.outcome.ok_or_else(unknown_task)
+        }
+        small => Ok(small),
+    }
+}
+
+fn seen(
+    tasks: &TaskBackend,
+    call: &Call,
+    id: &TaskId,
+    found: Result<Option<TaskRecord>, StoreError>,
+) -> Result<TaskRecord, ProtocolError> {
+    let found = found.map_err(|error| unavailable(&error))?;
+    let found = found.filter(|view| view.acknowledged && call.rules().sees_task(&view.origin));
+    found.ok_or_else(|| {
         tasks.counters.lookups_denied.add(1);
         tasks.count(call, id, "look-up-denied");
         unknown_task()

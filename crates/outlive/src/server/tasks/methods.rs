@@ -13,7 +13,7 @@ use crate::server::{
     },
     run::input::check_response,
     tasks::{
-        lookup::{look, meant},
+        lookup::{look, look_without_parts, meant},
         segments,
         streaming::Streams,
     },
@@ -55,7 +55,7 @@ pub(crate) fn update(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
                 "`params.inputResponses` must be an object: {error}"
             ))
         })?;
-        let view = look(tasks, &call, &id).await?;
+        let view = look_without_parts(tasks, &call, &id).await?;
         for OpenInput { name, request, .. } in &view.input_requests {
             if let Some(answer) = answers.get(name) {
                 check_response(request, answer).map_err(|why| {
@@ -86,7 +86,7 @@ pub(crate) fn cancel(env: &Arc<Env>, call: Arc<Call>) -> CallFuture {
     Box::pin(async move {
         let (tasks, id) = meant(&env, &call)?;
         let at_once = call.rules().cancels_immediately;
-        look(tasks, &call, &id).await?;
+        look_without_parts(tasks, &call, &id).await?;
         let cancelled = tasks.engine().cancel(call.principal().key(), &id, at_once).await;
         let cancelled = cancelled.map_err(|error| unavailable(&error))?;
         let how = match cancelled {

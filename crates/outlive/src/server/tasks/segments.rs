@@ -15,7 +15,7 @@ use crate::server::{
         task_backend::TaskBackend,
         task_error::{not_loaded, unavailable, unknown_task},
     },
-    tasks::lookup::look,
+    tasks::lookup::{look_without_parts, whole},
 };
 
 /// Maximum size of one read and of one message.
@@ -91,7 +91,7 @@ pub(crate) async fn after_number(
     id: &TaskId,
 ) -> Result<Option<FinalSegments>, ProtocolError> {
     // The record is read before the segments: if it is terminal, all segments are stored.
-    let view = look(tasks, call, id).await?;
+    let view = look_without_parts(tasks, call, id).await?;
     if !call.rules().streams_task(&view.origin) {
         return Ok(None);
     }
@@ -101,6 +101,7 @@ pub(crate) async fn after_number(
     let page = page(tasks, call, id, after).await?;
     let blocks = Segments { first: after.saturating_add(1), blocks: page.blocks };
     if let Some(outcome) = view.outcome.filter(|_| is_all(&blocks, page.last)) {
+        let outcome = whole(tasks, call, id, outcome).await?;
         tasks.note(call, id, "retrieved", None);
         return rest(id, blocks, page.last, &outcome).map(Some);
     }

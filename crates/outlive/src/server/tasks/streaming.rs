@@ -23,7 +23,7 @@ use crate::server::{
     env::{environment::Env, task_backend::TaskBackend},
     tasks::{
         inputs::{Dialogue, take, tell_progress},
-        lookup::{LOOK, look},
+        lookup::{LOOK, look_without_parts, whole},
         segments::{as_content, is_all, page, page_at_hand, rest},
     },
 };
@@ -66,7 +66,7 @@ pub(crate) async fn stream(
             continue;
         }
         // The record is read before the segments: if it is terminal, all segments are stored.
-        let view = look(tasks, &call, &stream.id).await?;
+        let view = look_without_parts(tasks, &call, &stream.id).await?;
         let read = stream.read(&view).await?;
         match read {
             Read::Last(rest) => return Ok(Outcome::Complete(MethodResult::Rest(rest))),
@@ -129,9 +129,12 @@ impl Stream<'_> {
         }
         let page = page(self.tasks, self.call, &self.id, self.sent).await?;
         let blocks = Segments { first: self.sent + 1, blocks: page.blocks };
-        if let Some(outcome) = view.outcome.as_ref().filter(|_| is_all(&blocks, page.last)) {
+        if is_all(&blocks, page.last)
+            && let Some(outcome) = view.outcome.clone()
+        {
+            let outcome = whole(self.tasks, self.call, &self.id, outcome).await?;
             self.tasks.note(self.call, &self.id, "retrieved", None);
-            let last = rest(&self.id, blocks, page.last, outcome)?;
+            let last = rest(&self.id, blocks, page.last, &outcome)?;
             let failed = last.end.as_ref().is_some_and(|end| end.is_error == Some(true));
             let last = if failed && page.last == 0 { as_content(last)? } else { last };
             return Ok(Read::Last(Box::new(last)));

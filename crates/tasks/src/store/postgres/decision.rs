@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(super) const RECORD: &str =
-    "SELECT record_vote($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    "SELECT record_vote($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 
 /// Returns the outcome of a decision on an observed input request.
 pub(super) fn outcome(observed: &Observed, decision: &Decision) -> DecisionOutcome {
