@@ -13,7 +13,7 @@ use xtask::process::target_folder;
 /// A running command. Dropping it ends the command.
 pub(crate) struct Beside {
     child: Child,
-    /// What the command prints.
+    /// File with the output of the command.
     output: PathBuf,
     started: Instant,
 }
