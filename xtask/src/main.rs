@@ -67,6 +67,7 @@ usage: cargo xtask COMMAND
   console      approvals, notifications and the pages for people, with real servers and a browser; takes 50 minutes
                  --short                    a few minutes, without PostgreSQL, as `test --all` runs it
                  --only NAME                only one campaign (repeatable)
+                 --store sqlite|postgres    only one store
                  --screenshots FOLDER       pictures of every screen and state
                  --pictures FOLDER          only the pictures of the documentation (docs/images); takes a minute
                  --program PROGRAM          a program that is built, with those of testbench beside it

@@ -25,6 +25,8 @@ pub(super) struct Bench {
     pub(super) pictures: Option<PathBuf>,
     pub(super) is_short: bool,
     pub(super) seed: u64,
+    /// The stores of the campaigns, with the number of replicas.
+    stores: &'static [(&'static str, usize)],
     packages: Mutex<Option<Arc<Packages>>>,
 }
 
@@ -35,6 +37,7 @@ impl Bench {
         let is_short = args.flag("--short");
         let seed = args.value("--seed")?.map_or(Ok(1), |seed| seed.parse());
         let seed = seed.context("`--seed` needs a number")?;
+        let stores = stores(args.value("--store")?.as_deref(), is_short)?;
         let program = args.value("--program")?;
         let baseline = args.value("--baseline")?.map(PathBuf::from);
         let screenshots = args.value("--screenshots")?;
@@ -50,7 +53,17 @@ impl Bench {
         let screenshots = screenshots.map(folder_at).transpose()?;
         let pictures = pictures.map(folder_at).transpose()?;
         let packages = Mutex::default();
-        Ok(Self { program, baseline, folder, screenshots, pictures, is_short, seed, packages })
+        Ok(Self {
+            program,
+            baseline,
+            folder,
+            screenshots,
+            pictures,
+            is_short,
+            seed,
+            stores,
+            packages,
+        })
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -88,8 +101,21 @@ impl Bench {
 
     /// The stores of a campaign with the number of replicas: both in a full run.
     pub(super) fn stores(&self) -> &'static [(&'static str, usize)] {
-        const BOTH: &[(&str, usize)] = &[("sqlite", 1), ("postgres", 3)];
-        if self.is_short { &BOTH[..1] } else { BOTH }
+        self.stores
+    }
+}
+
+/// Returns the stores of a run: the chosen one, SQLite for a short run, or both.
+fn stores(chosen: Option<&str>, is_short: bool) -> Result<&'static [(&'static str, usize)]> {
+    const BOTH: &[(&str, usize)] = &[("sqlite", 1), ("postgres", 3)];
+    match chosen {
+        None if is_short => Ok(&BOTH[..1]),
+        None => Ok(BOTH),
+        Some(name) => {
+            let index = BOTH.iter().position(|(store, _)| *store == name);
+            let index = index.context("`--store` is `sqlite` or `postgres`")?;
+            Ok(&BOTH[index..=index])
+        }
     }
 }
 
