@@ -71,11 +71,6 @@ const STEPS: &[Step] = &[
     },
     Step { name: "advisories", set: Set::All, run: Run::Noted("advisories", advisories::note) },
     Step { name: "features", set: Set::All, run: Run::Noted("features", features::check) },
-    Step {
-        name: "package",
-        set: Set::All,
-        run: Run::Xtask(&["release", "--dry-run", "--only", "packages"], release::run),
-    },
     Step { name: "nextest", set: Set::Quick, run: Run::Tests(&["nextest", "run", "--workspace"]) },
     Step {
         name: "postgres-18",
@@ -90,6 +85,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "doctests", set: Set::Quick, run: Run::Cargo(&["test", "--workspace", "--doc"]) },
     Step { name: "doc", set: Set::All, run: Run::Doc(&["doc", "--workspace", "--no-deps"]) },
+    Step {
+        name: "package",
+        set: Set::All,
+        run: Run::Xtask(&["release", "--dry-run", "--only", "packages"], release::run),
+    },
     Step {
         name: "instructions",
         set: Set::All,
@@ -167,12 +167,15 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Steps that run at the lowest priority beside those that follow. They build with a profile of their
-/// own, so cargo does not wait for them.
-const BESIDE: &[(&str, &[&str])] = &[("instructions", &["instructions"])];
+/// Steps that run at the lowest priority beside those that follow. They build with a profile or in a
+/// folder of their own, so cargo does not wait for them.
+const BESIDE: &[(&str, &[&str])] = &[
+    ("package", &["release", "--dry-run", "--only", "packages"]),
+    ("instructions", &["instructions"]),
+];
 
 /// The first step that measures times. From here on, nothing runs beside a step.
-const FIRST_MEASURED: &str = "console";
+const FIRST_MEASURED: &str = "killed-clients";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let list = args.flag("--list");
